@@ -65,7 +65,7 @@ func TestLocksDeadOnlyForPodsOfTheOwnerThatEnded(t *testing.T) {
 func TestResultRoundTrip(t *testing.T) {
 	want := Result{
 		Version: Version, Operation: OperationBackup, Outcome: Succeeded, RepositoryID: "r", SnapshotID: "s",
-		SnapshotTime: time.Date(2026, 1, 2, 3, 4, 5, 6, time.UTC), Bytes: 1, Files: 2, Added: 3, Seconds: 0.5,
+		SnapshotTime: time.Date(2026, 1, 2, 3, 4, 5, 6, time.UTC), Bytes: 1, Files: 2, Added: 3, Seconds: 0.5, PathCount: 1,
 		Paths: []string{"a"}, Notes: []string{"b"},
 	}
 	got, err := DecodeResult(string(want.Encode()))

@@ -84,8 +84,9 @@ func (r Result) Good() bool { return r.Outcome == Succeeded }
 // Encode returns the result as JSON of at most MaxResult bytes: paths go first, then notes, then the message's end.
 func (r Result) Encode() []byte {
 	r.Version = Version
-	r.Paths, r.Notes = valid(r.Paths), valid(r.Notes)
-	r.Message = strings.ToValidUTF8(r.Message, "\uFFFD")
+	r.PathCount = max(r.PathCount, len(r.Paths))
+	r.Paths, r.Notes = bounded(r.Paths), bounded(r.Notes)
+	r.Message = cut(strings.ToValidUTF8(r.Message, "\uFFFD"), MaxResult)
 	for {
 		text, err := json.Marshal(r)
 		if err == nil && len(text) <= MaxResult {
@@ -100,7 +101,6 @@ func (r Result) Encode() []byte {
 func (r *Result) shrink() bool {
 	switch {
 	case len(r.Paths) > 0:
-		r.PathCount = max(r.PathCount, len(r.Paths))
 		r.Paths = r.Paths[:len(r.Paths)-1]
 	case len(r.Notes) > 0:
 		r.Notes = r.Notes[:len(r.Notes)-1]
@@ -122,10 +122,13 @@ func mustFit(r Result) []byte {
 	return text
 }
 
-func valid(texts []string) []string {
-	out := make([]string, 0, len(texts))
-	for _, text := range texts {
-		out = append(out, strings.ToValidUTF8(text, "\uFFFD"))
+// maxListed is how many paths or notes a result lists at the most.
+const maxListed = 20
+
+func bounded(texts []string) []string {
+	out := make([]string, 0, maxListed)
+	for _, text := range texts[:min(len(texts), maxListed)] {
+		out = append(out, cut(strings.ToValidUTF8(text, "\uFFFD"), MaxResult/4))
 	}
 	return out
 }
