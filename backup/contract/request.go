@@ -96,8 +96,6 @@ type Backup struct {
 	// SampleBlobs is how many randomly chosen blobs are read back from the store before success. Zero means the
 	// mover's default; negative means none.
 	SampleBlobs int `json:"sampleBlobs,omitempty"`
-	// AllowUnreadable records a partial snapshot when files cannot be read, instead of failing.
-	AllowUnreadable bool `json:"allowUnreadable,omitempty"`
 }
 
 // Restore asks for one restore. Of SnapshotID, AsOf and Offset at most one is set; none means the newest complete one.
