@@ -8,6 +8,8 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+
+	"example.com/pvcbackup/snapshot"
 )
 
 // Owner is the object that runs belong to: a PVCBackup, or any other object that an embedder backs up for.
@@ -28,19 +30,25 @@ func (o Owner) Reference() metav1.OwnerReference {
 	}
 }
 
+// snapshotOwner is the owner as the packages snapshot and stage know it.
+func (o Owner) snapshotOwner() snapshot.Owner {
+	ref := o.Reference()
+	return snapshot.Owner{UID: o.UID, Reference: &ref}
+}
+
 // Labels of everything that a run creates.
 const (
 	LabelManagedBy = "app.kubernetes.io/managed-by"
 	// ManagedBy is LabelManagedBy's value.
 	ManagedBy = "pvcbackup"
 	// LabelOwnerUID holds the owner's UID.
-	LabelOwnerUID = "pvcbackup.storage.example.com/owner-uid"
+	LabelOwnerUID = snapshot.OwnerUIDLabel
 	// LabelRole says what the child is for: one of the roles.
-	LabelRole = "pvcbackup.storage.example.com/role"
+	LabelRole = "storage.example.com/role"
 	// LabelSlot holds the slot's id.
-	LabelSlot = "pvcbackup.storage.example.com/slot"
+	LabelSlot = "storage.example.com/slot"
 	// LabelAttempt counts the tries of one task from 1.
-	LabelAttempt = "pvcbackup.storage.example.com/attempt"
+	LabelAttempt = "storage.example.com/attempt"
 )
 
 // Labels returns the labels of a child of this owner.
