@@ -1,0 +1,56 @@
+package repo
+
+import (
+	"context"
+	"fmt"
+	"iter"
+)
+
+// IndexRewrite is an index that was written anew, next to the old one.
+type IndexRewrite struct {
+	Written []FileInfo // the new index files
+	Old     []ID       // what they replace
+	repo    *Repository
+}
+
+// RewriteIndex writes what the loaded index says, but for the packs that drop names, to new index files, each with many
+// packs. It deletes nothing: RemoveOld does that, and only after it may the dropped packs be deleted. A crash in between
+// leaves a consistent repository. Index files that appeared after LoadIndex are left alone. Call it under the exclusive
+// lock, with no writer at work; call LoadIndex before anything is written afterwards.
+func (r *Repository) RewriteIndex(ctx context.Context, drop func(pack ID) bool) (*IndexRewrite, error) {
+	r.mu.Lock()
+	idx := r.idx
+	rw := &IndexRewrite{repo: r}
+	for old := range r.indexFiles {
+		rw.Old = append(rw.Old, old)
+	}
+	r.mu.Unlock()
+	var err error
+	rw.Written, err = r.SaveIndex(ctx, kept(idx, drop))
+	if err != nil {
+		return nil, fmt.Errorf("write the new index: %w", err)
+	}
+	return rw, nil
+}
+
+func kept(idx *index, drop func(ID) bool) iter.Seq[IndexedPack] {
+	return func(yield func(IndexedPack) bool) {
+		for pack, blobs := range idx.byPack() {
+			if len(blobs) > 0 && !drop(pack) && !yield(IndexedPack{pack, blobs}) {
+				return
+			}
+		}
+	}
+}
+
+// RemoveOld reads the new index files back, and then deletes the old ones.
+func (rw *IndexRewrite) RemoveOld(ctx context.Context) error {
+	for _, f := range rw.Written {
+		if _, err := rw.repo.LoadIndexFile(ctx, f.ID); err != nil {
+			return fmt.Errorf("no old index file was removed, because the new one cannot be read back: %w", err)
+		}
+	}
+	return forEach(ctx, rw.repo.connections, rw.Old, func(ctx context.Context, old ID) error {
+		return rw.repo.RemoveFile(ctx, IndexFile, old)
+	})
+}

@@ -1,0 +1,73 @@
+package repo
+
+import "runtime"
+
+const (
+	// defaultPackSize is just below the 16 MiB from which some stores' clients send an object in parts.
+	defaultPackSize = 16<<20 - 4<<10
+	minPackSize     = 4 << 20
+	maxPackSize     = 128 << 20
+	defaultBudget   = 160 << 20
+	defaultUploads  = 4
+	openPacks       = 3        // two for data, one for trees
+	scratchSize     = 16 << 20 // what a worker needs for the largest chunks
+)
+
+// WriterOptions refines NewWriter. The zero value is right for most callers.
+type WriterOptions struct {
+	// PackSize is the most that a pack has, in bytes; a larger blob gets a pack of its own. 0: just below 16 MiB.
+	// Values from 4 to 128 MiB are kept, others moved there.
+	PackSize int
+	// MemoryBudget bounds the buffers of the writer, in bytes. With little of it fewer packs are uploaded at once, and
+	// packs are smaller. 0: 160 MiB. Below 32 MiB it is exceeded. Blobs larger than a pack come on top, one at a time.
+	MemoryBudget int64
+	// Uploads is how many packs are uploaded at once. 0: 4.
+	Uploads int
+	// Compression is the effort; the zero value is CompressFastest.
+	Compression Compression
+	// NoVerify leaves out decompressing what was compressed and comparing it. It saves a fifth of the work on
+	// compressible data.
+	NoVerify bool
+	// StoreKnown stores blobs that the index has already, once per writer: for moving them out of packs that are to go.
+	StoreKnown bool
+}
+
+// plan is what follows from a memory budget.
+type plan struct {
+	packSize, uploads, workers int
+}
+
+// makePlan gives up parallel uploads down to two, then pack size, then the second upload.
+func makePlan(o *WriterOptions, cpus int) plan {
+	budget := o.MemoryBudget
+	if budget <= 0 {
+		budget = defaultBudget
+	}
+	p := plan{packSize: o.PackSize, uploads: o.Uploads, workers: max(1, cpus)}
+	if p.packSize == 0 {
+		p.packSize = defaultPackSize
+	}
+	p.packSize = min(max(p.packSize, minPackSize), maxPackSize)
+	if p.uploads <= 0 {
+		p.uploads = defaultUploads
+	}
+	for p.workers > 1 && int64(p.workers*scratchSize) > budget/2 {
+		p.workers--
+	}
+	left := budget - int64(p.workers*scratchSize)
+	fits := func() bool { return int64((openPacks+p.uploads)*p.packSize) <= left }
+	for p.uploads > 2 && !fits() {
+		p.uploads--
+	}
+	for p.packSize > minPackSize && !fits() {
+		p.packSize = max(minPackSize, p.packSize/2)
+	}
+	for p.uploads > 1 && !fits() {
+		p.uploads--
+	}
+	return p
+}
+
+func (p plan) buffers() int { return openPacks + p.uploads }
+
+func cpus() int { return runtime.GOMAXPROCS(0) }
