@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"sort"
 	"strings"
 
@@ -187,6 +188,10 @@ func (s *Store) classify(err error) Kind {
 			return k
 		}
 	}
+	var network net.Error
+	if errors.As(err, &network) {
+		return KindUnavailable // azureblob calls an unknown host NotFound
+	}
 	switch gcerrors.Code(err) {
 	case gcerrors.NotFound:
 		return KindNotFound
@@ -222,6 +227,8 @@ func (s *Store) wrap(ctx context.Context, op, key string, err error) *Error {
 	switch {
 	case k == KindUnknown:
 		k = KindUnavailable
+	case k == KindNotFound && (op == "list" || op == "put"):
+		k = KindNoBucket
 	case k == KindExists && op != "put":
 		k = KindPermission // a lease, hold or retention rule stands against it
 	}

@@ -15,7 +15,7 @@ var harmless = map[string]bool{
 	"region": true, "endpoint": true, "prefix": true, "profile": true, "role": true,
 	"use_path_style": true, "disable_https": true, "anonymous": true, "dualstack": true, "fips": true,
 	"accelerate": true, "request_checksum_calculation": true, "response_checksum_validation": true,
-	"ssetype": true, "ca_bundle": true, "universe_domain": true, "storage_account": true,
+	"ssetype": true, "role_session_name": true, "ca_bundle": true, "universe_domain": true, "storage_account": true,
 	"domain": true, "protocol": true, "create_dir": true,
 }
 

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"time"
+
+	"gocloud.dev/blob"
 )
 
 // attempt tells fn which try it is.
@@ -24,7 +26,11 @@ func (s *Store) do(ctx context.Context, op, key string, fn func(context.Context,
 			return ended(op, key, ctx.Err(), nil)
 		}
 		err := s.try(ctx, attempt{n}, fn)
+		if err != nil && op != "list" && s.classify(err) == KindNotFound {
+			err = s.confirmMissing(ctx, err)
+		}
 		if err == nil {
+			s.facts.bucketSeen.Store(true)
 			return nil
 		}
 		e := s.wrap(ctx, op, key, err)
@@ -55,6 +61,28 @@ func (s *Store) try(ctx context.Context, a attempt, fn func(context.Context, att
 	actx, w := newWatch(ctx, s.opts.StallTimeout)
 	defer w.stop()
 	return stalled(actx, fn(actx, a))
+}
+
+// confirmMissing looks, once per store, whether it is the bucket that is missing:
+// a HEAD request, and GCS in general, do not tell the two apart. It returns
+// missing if the bucket is there or nothing is known.
+func (s *Store) confirmMissing(ctx context.Context, missing error) error {
+	if s.facts.bucketSeen.Load() {
+		return missing
+	}
+	err := s.try(ctx, attempt{1}, func(ctx context.Context, _ attempt) error {
+		_, _, err := s.driver.Bucket.ListPage(ctx, blob.FirstPageToken, 1, &blob.ListOptions{Prefix: s.prefix})
+		return err
+	})
+	if err == nil {
+		s.facts.bucketSeen.Store(true)
+		return missing
+	}
+	switch e := s.wrap(ctx, "list", "", err); e.Kind {
+	case KindNoBucket, KindUnavailable, KindCanceled:
+		return e
+	}
+	return missing // a key that may not list still learns from the store what is missing
 }
 
 // stalled replaces err by the watchdog's finding if that is what ended ctx.

@@ -32,6 +32,7 @@ type Store struct {
 type facts struct {
 	conditionIgnored atomic.Bool // it stores in spite of OnlyIfAbsent, or refuses the condition
 	digestIgnored    atomic.Bool // it stores content that differs from the signed digest
+	bucketSeen       atomic.Bool // something worked, so the bucket is there
 }
 
 // Open opens the bucket that rawURL names with the driver for its scheme:
