@@ -25,6 +25,18 @@ type Mover interface {
 	Stop(ctx context.Context, task Task) (gone bool, err error)
 }
 
+// TaskRef names a task of an owner.
+type TaskRef struct {
+	Role Role
+	Slot string
+}
+
+// TaskLister tells which tasks of an owner have left anything: what a Stop of each would have to remove. A Mover that
+// is used by the loop of package scheduled implements it.
+type TaskLister interface {
+	Tasks(ctx context.Context, owner Owner) ([]TaskRef, error)
+}
+
 // MoverPhase is what is observed of an attempt.
 type MoverPhase string
 
