@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 
 	"example.com/pvcbackup/backup"
+	"example.com/pvcbackup/backup/contract"
 )
 
 // terminationGrace is how long a mover that is told to stop has for giving its locks back, in seconds.
@@ -63,10 +64,24 @@ func validate(task backup.Task, attempt int, o Options) error {
 	case attempt < 1:
 		return invalidTask("attempt %d: attempts count from 1", attempt)
 	}
+	if err := validateVolumes(task); err != nil {
+		return err
+	}
 	if u, err := url.Parse(task.Repository); err != nil || task.Repository == "" || u.User != nil {
 		return invalidTask("the repository's URL is empty, malformed or holds credentials: put those into a Secret")
 	}
 	return validatePod(task.Pod)
+}
+
+// validateVolumes keeps a task that lost its claim on the way from being taken for one whose volume is empty.
+func validateVolumes(task backup.Task) error {
+	switch {
+	case task.Request.Operation == contract.OperationBackup && task.Volumes.Source == "":
+		return invalidTask("the backup of slot %q names no source claim", task.Slot)
+	case task.Request.Operation == contract.OperationRestore && task.Volumes.Target == "":
+		return invalidTask("the restore of slot %q names no target claim", task.Slot)
+	}
+	return nil
 }
 
 func validatePod(p backup.PodSettings) error {

@@ -156,6 +156,10 @@ func TestBuildJobRefuses(t *testing.T) {
 		"credentials in URL":  {func(t *backup.Task, _ *Options) { t.Repository = "s3://id:hush@b" }, "holds credentials"},
 		"restricted root":     {func(t *backup.Task, _ *Options) { t.Pod.RunAsUser = ptr(int64(0)) }, "cannot run as uid 0"},
 		"unknown privilege":   {func(t *backup.Task, _ *Options) { t.Pod.Privilege = "Root" }, `privilege "Root" is not known`},
+		"no source":           {func(t *backup.Task, _ *Options) { t.Volumes.Source = "" }, "names no source claim"},
+		"no target": {func(t *backup.Task, _ *Options) {
+			t.Request = contract.Request{Operation: contract.OperationRestore, Restore: &contract.Restore{}}
+		}, "names no target claim"},
 		"a broken request":    {func(t *backup.Task, _ *Options) { t.Request.Backup = nil }, "the request cannot be encoded"},
 	} {
 		t.Run(name, func(t *testing.T) {

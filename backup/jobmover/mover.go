@@ -13,7 +13,8 @@ import (
 	"example.com/pvcbackup/backup"
 )
 
-// Start creates the attempt's Job unless it exists. It fills in the request's Locks itself.
+// Start creates the attempt's Job unless it exists. It fills in the request's Locks itself, and ends the Pods of earlier
+// attempts that broke a deadline and run on.
 func (m *Mover) Start(ctx context.Context, task backup.Task, attempt int) error {
 	if _, err := BuildJob(task, attempt, m.options); err != nil {
 		return err
@@ -22,11 +23,14 @@ func (m *Mover) Start(ctx context.Context, task backup.Task, attempt int) error 
 	if err != nil || job != nil {
 		return err
 	}
-	live, err := m.live(ctx, task.Owner)
+	jobs, pods, err := m.readLive(ctx, task.Owner)
 	if err != nil {
 		return err
 	}
-	task.Request.Locks.Owner, task.Request.Locks.Live = string(task.Owner.UID), live
+	if err := m.endEarlier(ctx, task, attempt, pods); err != nil {
+		return err
+	}
+	task.Request.Locks.Owner, task.Request.Locks.Live = string(task.Owner.UID), liveJobs(jobs, pods)
 	if job, err = BuildJob(task, attempt, m.options); err != nil {
 		return err
 	}

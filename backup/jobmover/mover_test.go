@@ -112,6 +112,35 @@ func TestStartTellsWhichJobsMayStillRun(t *testing.T) {
 	require.ElementsMatch(t, []string{running1.Name, deletedJob.Name}, request.Locks.Live)
 }
 
+func TestStartEndsEarlierAttemptsThatRunOn(t *testing.T) {
+	task, otherSlot := testTask(), testTask()
+	otherSlot.Slot = "another"
+	given, other := testPod(testJob(task, 1), running), testPod(testJob(otherSlot, 1), running)
+	live := fakeClient(testJob(task, 1), testJob(otherSlot, 1), given, other)
+	require.NoError(t, newMover(live, live).Start(t.Context(), task, 2))
+	for pod, ends := range map[*corev1.Pod]bool{given: true, other: false} {
+		got := &corev1.Pod{}
+		require.NoError(t, live.Get(t.Context(), client.ObjectKeyFromObject(pod), got))
+		require.Equal(t, ends, got.DeletionTimestamp != nil, pod.Name)
+		require.Equal(t, []string{Finalizer}, got.Finalizers, "its result must stay readable")
+	}
+}
+
+func TestTasksListsWhatStopWouldRemove(t *testing.T) {
+	task, orphaned, stranger := testTask(), testTask(), testTask()
+	orphaned.Slot, orphaned.Role = "another", backup.RoleMaintain
+	stranger.Owner.UID = "uid-2"
+	orphan := testPod(testJob(orphaned, 3), running)
+	live := fakeClient(testJob(task, 1), testJob(task, 2), orphan, testJob(stranger, 1))
+	mover := newMover(live, live)
+	got, err := mover.Tasks(t.Context(), task.Owner)
+	require.NoError(t, err)
+	want := []backup.TaskRef{{Role: backup.RoleBackup, Slot: task.Slot}, {Role: backup.RoleMaintain, Slot: "another"}}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("-want +got:\n%s", diff)
+	}
+}
+
 func TestRefusedCreates(t *testing.T) {
 	group := schema.GroupResource{Group: "batch", Resource: "jobs"}
 	terminating := apierrors.NewForbidden(group, "x", errors.New("because it is being terminated"))

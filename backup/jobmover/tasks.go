@@ -1,0 +1,43 @@
+package jobmover
+
+import (
+	"cmp"
+	"context"
+	"slices"
+
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"example.com/pvcbackup/backup"
+)
+
+var _ backup.TaskLister = (*Mover)(nil)
+
+// Tasks implements backup.TaskLister from the cache: a task has left something while a Job or a Pod of it is there.
+func (m *Mover) Tasks(ctx context.Context, owner backup.Owner) ([]backup.TaskRef, error) {
+	labels := map[string]string{backup.LabelManagedBy: backup.ManagedBy, backup.LabelOwnerUID: string(owner.UID)}
+	jobs, err := m.listJobs(ctx, m.options.Client, owner, labels)
+	if err != nil {
+		return nil, err
+	}
+	pods, err := m.listPods(ctx, m.options.Client, owner, labels)
+	if err != nil {
+		return nil, err
+	}
+	var tasks []backup.TaskRef
+	add := func(obj client.Object) {
+		ref := backup.TaskRef{Role: backup.Role(obj.GetLabels()[backup.LabelRole]), Slot: obj.GetLabels()[backup.LabelSlot]}
+		if ref.Slot != "" && !slices.Contains(tasks, ref) {
+			tasks = append(tasks, ref)
+		}
+	}
+	for i := range jobs {
+		add(&jobs[i])
+	}
+	for i := range pods {
+		add(&pods[i])
+	}
+	slices.SortFunc(tasks, func(a, b backup.TaskRef) int {
+		return cmp.Or(cmp.Compare(a.Role, b.Role), cmp.Compare(a.Slot, b.Slot))
+	})
+	return tasks, nil
+}
