@@ -14,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"example.com/pvcbackup/blobstore"
+	"example.com/pvcbackup/blobstore/blobtest"
 )
 
 func openDir(t *testing.T, dir string) *blobstore.Store {
@@ -64,4 +65,13 @@ func TestLayoutIsOnePlainFilePerObject(t *testing.T) {
 	}
 	_, err = os.Stat(filepath.Join(dir, tempDir))
 	require.ErrorIs(t, err, os.ErrNotExist)
+}
+
+func TestConformance(t *testing.T) {
+	blobtest.Run(t, func(t testing.TB) blobtest.Store {
+		s, err := blobstore.Open(t.Context(), "file://"+t.TempDir()+"/repo?create_dir=true", &blobstore.Options{Openers: Openers()})
+		require.NoError(t, err)
+		t.Cleanup(func() { _ = s.Close() })
+		return s
+	}, blobtest.Caps{NoFolderAndFile: true})
 }

@@ -1,0 +1,43 @@
+package mem
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"example.com/pvcbackup/blobstore"
+	"example.com/pvcbackup/blobstore/blobtest"
+)
+
+func open(t testing.TB, openers map[string]blobstore.Opener, url string) *blobstore.Store {
+	s, err := blobstore.Open(t.Context(), url, &blobstore.Options{Openers: openers})
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, s.Close()) })
+	return s
+}
+
+func TestConformance(t *testing.T) {
+	blobtest.Run(t, func(t testing.TB) blobtest.Store { return open(t, Openers(), "mem://test/a/prefix") }, blobtest.Caps{})
+}
+
+func TestOpensOfOneMapShareBuckets(t *testing.T) {
+	m := Openers()
+	a := open(t, m, "mem://one")
+	require.NoError(t, a.PutBytes(t.Context(), "p/k", []byte("x"), nil))
+	require.NoError(t, a.Close())
+	_, err := open(t, m, "mem://one/p").Stat(t.Context(), "k")
+	require.NoError(t, err)
+	_, err = open(t, m, "mem://two/p").Stat(t.Context(), "k")
+	require.ErrorIs(t, err, blobstore.ErrNotFound)
+	_, err = open(t, Openers(), "mem://one/p").Stat(t.Context(), "k")
+	require.ErrorIs(t, err, blobstore.ErrNotFound)
+}
+
+func TestUnknownParametersAreRefused(t *testing.T) {
+	_, err := blobstore.Open(t.Context(), "mem://x?nomd5", &blobstore.Options{Openers: Openers()})
+	require.ErrorIs(t, err, blobstore.ErrInvalid)
+}
+
+func BenchmarkMem(b *testing.B) {
+	blobtest.Bench(b, func(t testing.TB) blobtest.Store { return open(t, Openers(), "mem://test") })
+}
