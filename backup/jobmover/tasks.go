@@ -14,7 +14,7 @@ var _ backup.TaskLister = (*Mover)(nil)
 
 // Tasks implements backup.TaskLister from the cache: a task has left something while a Job or a Pod of it is there.
 func (m *Mover) Tasks(ctx context.Context, owner backup.Owner) ([]backup.TaskRef, error) {
-	labels := map[string]string{backup.LabelManagedBy: backup.ManagedBy, backup.LabelOwnerUID: string(owner.UID)}
+	labels := ownerLabels(owner)
 	jobs, err := m.listJobs(ctx, m.options.Client, owner, labels)
 	if err != nil {
 		return nil, err
@@ -25,7 +25,8 @@ func (m *Mover) Tasks(ctx context.Context, owner backup.Owner) ([]backup.TaskRef
 	}
 	var tasks []backup.TaskRef
 	add := func(obj client.Object) {
-		ref := backup.TaskRef{Role: backup.Role(obj.GetLabels()[backup.LabelRole]), Slot: obj.GetLabels()[backup.LabelSlot]}
+		task := taskOf(owner, obj)
+		ref := backup.TaskRef{Role: task.Role, Slot: task.Slot}
 		if ref.Slot != "" && !slices.Contains(tasks, ref) {
 			tasks = append(tasks, ref)
 		}
@@ -40,4 +41,15 @@ func (m *Mover) Tasks(ctx context.Context, owner backup.Owner) ([]backup.TaskRef
 		return cmp.Or(cmp.Compare(a.Role, b.Role), cmp.Compare(a.Slot, b.Slot))
 	})
 	return tasks, nil
+}
+
+// ownerLabels select everything that movers of an owner have made.
+func ownerLabels(owner backup.Owner) map[string]string {
+	return map[string]string{backup.LabelManagedBy: backup.ManagedBy, backup.LabelOwnerUID: string(owner.UID)}
+}
+
+// taskOf reads off a Job or a Pod which task it belongs to.
+func taskOf(owner backup.Owner, obj client.Object) backup.Task {
+	labels := obj.GetLabels()
+	return backup.Task{Owner: owner, Role: backup.Role(labels[backup.LabelRole]), Slot: labels[backup.LabelSlot]}
 }

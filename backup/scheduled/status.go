@@ -192,6 +192,10 @@ type Repository struct {
 	// before the Secret is created.
 	// +optional
 	GeneratedKey string `json:"generatedKey,omitempty"`
+	// keyCreated says that the generated Secret was created. It is never created again: a lost key cannot be replaced by
+	// another one.
+	// +optional
+	KeyCreated bool `json:"keyCreated,omitempty"`
 }
 
 // Maintenance is one forget and prune.

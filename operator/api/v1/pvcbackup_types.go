@@ -6,20 +6,6 @@ import (
 	"example.com/pvcbackup/backup/scheduled"
 )
 
-// Annotations that people set on a PVCBackup.
-const (
-	// AnnotationTrigger asks for a backup now. Every new value asks for one.
-	AnnotationTrigger = "storage.example.com/backup-now"
-	// AnnotationKeySaved acknowledges that the generated key was saved; its value is the key's fingerprint.
-	AnnotationKeySaved = "storage.example.com/key-saved"
-	// AnnotationAbandon, with the value "true", lets an object with deletionPolicy Delete go although its backups
-	// could not be removed. They stay in the store.
-	AnnotationAbandon = "storage.example.com/abandon-backups"
-)
-
-// Finalizer is on every PVCBackup and every PVCRestore that may have something to clean up.
-const Finalizer = "storage.example.com/pvcbackup"
-
 // PVCBackupSpec says which claim is backed up, when, and where to.
 //
 // +kubebuilder:validation:XValidation:rule="has(self.s3Bucket) != (has(self.storage) && has(self.storage.url))",message="set exactly one of s3Bucket and storage.url"
@@ -84,8 +70,37 @@ type PVCBackupList struct {
 	Items           []PVCBackup `json:"items"`
 }
 
+var _ scheduled.Object = (*PVCBackup)(nil)
+
+// BackupClaim implements scheduled.Object.
+func (b *PVCBackup) BackupClaim() string { return b.Spec.PVCName }
+
+// BackupSpec implements scheduled.Object: it is the spec with s3Bucket written as a URL.
+func (b *PVCBackup) BackupSpec() *scheduled.Spec {
+	spec := b.Spec.Spec
+	if b.Spec.S3Bucket == "" {
+		return &spec
+	}
+	var storage scheduled.Storage
+	if spec.Storage != nil {
+		storage = *spec.Storage
+	}
+	storage.URL = "s3://" + b.Spec.S3Bucket
+	spec.Storage = &storage
+	return &spec
+}
+
+// BackupStatus implements scheduled.Object.
+func (b *PVCBackup) BackupStatus() *scheduled.Status { return &b.Status.Status }
+
 // GetConditions returns the conditions.
 func (b *PVCBackup) GetConditions() []metav1.Condition { return b.Status.Conditions }
 
 // SetConditions replaces the conditions.
 func (b *PVCBackup) SetConditions(conditions []metav1.Condition) { b.Status.Conditions = conditions }
+
+// GetObservedGeneration returns the generation that the conditions are about.
+func (b *PVCBackup) GetObservedGeneration() int64 { return b.Status.ObservedGeneration }
+
+// SetObservedGeneration records the generation that the conditions are about.
+func (b *PVCBackup) SetObservedGeneration(generation int64) { b.Status.ObservedGeneration = generation }

@@ -202,3 +202,11 @@ func (r *PVCRestore) GetConditions() []metav1.Condition { return r.Status.Condit
 
 // SetConditions replaces the conditions.
 func (r *PVCRestore) SetConditions(conditions []metav1.Condition) { r.Status.Conditions = conditions }
+
+// GetObservedGeneration returns the generation that the conditions are about.
+func (r *PVCRestore) GetObservedGeneration() int64 { return r.Status.ObservedGeneration }
+
+// SetObservedGeneration records the generation that the conditions are about.
+func (r *PVCRestore) SetObservedGeneration(generation int64) {
+	r.Status.ObservedGeneration = generation
+}

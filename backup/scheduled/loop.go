@@ -1,0 +1,239 @@
+package scheduled
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"k8s.io/client-go/tools/events"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
+
+	"example.com/pvcbackup/backup"
+	"example.com/pvcbackup/reconcilekit"
+	"example.com/pvcbackup/schedule"
+	"example.com/pvcbackup/snapshot"
+	"example.com/pvcbackup/snapshot/stage"
+)
+
+// Mover is what the loop needs of a mover.
+type Mover interface {
+	backup.Mover
+	backup.TaskLister
+}
+
+// Options of New.
+type Options struct {
+	// Client reads from a cache and writes; Live reads from the API server itself. Both are required.
+	Client client.Client
+	Live   client.Reader
+	// Mover moves the data. Required.
+	Mover Mover
+	// Stores completes the URLs of repositories. Its ClusterID is required.
+	Stores Stores
+	// Controller names the controller in metrics. Zero means "scheduled".
+	Controller string
+	// Recorder emits events; nil emits none.
+	Recorder events.EventRecorder
+	// KitMetrics and Metrics count; nil counts nothing.
+	KitMetrics *reconcilekit.Metrics
+	Metrics    *Metrics
+	// Attempts bounds the movers of one task. The zero value has backup's defaults.
+	Attempts backup.Attempts
+	// MaintainEvery is the least time between two runs of forget and prune. Zero means 24 h.
+	MaintainEvery time.Duration
+	// Timeout bounds every call to the API server. Zero means 30 s.
+	Timeout time.Duration
+	// Now tells the time; nil means time.Now.
+	Now func() time.Time
+}
+
+// Loop reconciles objects with scheduled backups. It is safe for concurrent use.
+type Loop struct {
+	options  Options
+	client   client.Client
+	live     client.Reader
+	runner   *backup.Runner
+	finisher *reconcilekit.Finisher
+	now      func() time.Time
+	// What an object at rest has is looked at in the cache; a run reads past it, because an API that is not served any
+	// more leaves its objects in the cache.
+	cachedSnapshots *snapshot.Client
+	cachedStages    *stage.Client
+}
+
+// New returns a loop. Options that lack something required are an error.
+func New(o Options) (*Loop, error) {
+	switch {
+	case o.Client == nil || o.Live == nil || o.Mover == nil:
+		return nil, errors.New("scheduled.Options: Client, Live and Mover are required")
+	case o.Stores.ClusterID == "":
+		return nil, errors.New("scheduled.Options: Stores.ClusterID is required: it keeps clusters that share a bucket apart")
+	}
+	if o.Controller == "" {
+		o.Controller = "scheduled"
+	}
+	if o.MaintainEvery <= 0 {
+		o.MaintainEvery = DefaultMaintainEvery
+	}
+	if o.Now == nil {
+		o.Now = time.Now
+	}
+	calls := snapshot.Options{Live: o.Live, Timeout: o.Timeout}
+	past := pastCache{Client: o.Client, live: o.Live}
+	return &Loop{
+		options: o, client: reconcilekit.BoundedClient(o.Client, o.Timeout), live: o.Live, now: o.Now,
+		cachedSnapshots: snapshot.New(o.Client, calls), cachedStages: stage.New(o.Client, calls),
+		runner: &backup.Runner{Snapshots: snapshot.New(past, calls), Stages: stage.New(past, calls), Mover: o.Mover},
+		finisher: &reconcilekit.Finisher{
+			Controller: o.Controller,
+			Status:     reconcilekit.NewStatusWriter(o.Client, reconcilekit.StatusOptions{Timeout: o.Timeout}),
+			Events:     &reconcilekit.Events{Recorder: o.Recorder, Action: "Backup", Silent: []string{ConditionReconciling}},
+			Metrics:    o.KitMetrics,
+		},
+	}, nil
+}
+
+// Reconcile does what is due for the object, which may come from a cache: it is copied. The result and the error are
+// what the caller's own Reconcile returns.
+func (l *Loop) Reconcile(ctx context.Context, cached Object) (ctrl.Result, error) {
+	obj := cached.DeepCopyObject().(Object)
+	gvk, err := apiutil.GVKForObject(obj, l.client.Scheme())
+	if err != nil {
+		return ctrl.Result{}, fmt.Errorf("the kind of the object with backups is not in the scheme: %w", err)
+	}
+	p := &pass{
+		Loop: l, obj: obj, before: obj.DeepCopyObject().(Object), spec: obj.BackupSpec(), status: obj.BackupStatus(),
+		now: l.now(),
+		owner: backup.Owner{
+			APIVersion: gvk.GroupVersion().String(), Kind: gvk.Kind,
+			Namespace: obj.GetNamespace(), Name: obj.GetName(), UID: obj.GetUID(),
+		},
+	}
+	if !obj.GetDeletionTimestamp().IsZero() {
+		return p.delete(ctx)
+	}
+	outcome, err := p.serve(ctx)
+	return p.finish(ctx, outcome, err)
+}
+
+// Forget drops what is kept in memory about an object that is gone.
+func (l *Loop) Forget(namespace, name string) { l.options.Metrics.forget(namespace, name) }
+
+// pass is one reconcile of one object.
+type pass struct {
+	*Loop
+	obj, before Object
+	spec        *Spec
+	status      *Status
+	owner       backup.Owner
+	now         time.Time
+
+	schedule *schedule.Schedule
+	policy   schedule.Policy
+	// planned is when the next run will start; zero when none will.
+	planned time.Time
+	// notes are events to emit once the status is written.
+	notes []note
+}
+
+type note struct{ kind, reason, text string }
+
+// finish settles, writes the status, and tells what happened.
+func (p *pass) finish(ctx context.Context, outcome reconcilekit.Outcome, err error) (ctrl.Result, error) {
+	policy := reconcilekit.Policy{Now: p.now, NextSlot: p.planned}
+	if p.schedule == nil {
+		policy.TerminalLook = -1 // only an edit helps
+	}
+	p.status.Phase = p.status.phase(p.spec.Suspend)
+	result, settled := p.finisher.Finish(ctx, p.before, p.obj, outcome, err, policy)
+	if settled == nil {
+		for _, n := range p.notes {
+			p.finisher.Events.Emit(p.obj, n.kind, n.reason, n.text)
+		}
+		p.options.Metrics.observe(p.obj, p.status)
+	}
+	return result, settled
+}
+
+// persist writes the status now, because what comes next must not happen unless it is written.
+func (p *pass) persist(ctx context.Context) error {
+	if err := p.finisher.Status.Write(ctx, p.before, p.obj); err != nil {
+		return err
+	}
+	p.before = p.obj.DeepCopyObject().(Object)
+	return nil
+}
+
+func (p *pass) tell(kind, reason, format string, args ...any) {
+	p.notes = append(p.notes, note{kind, reason, fmt.Sprintf(format, args...)})
+}
+
+// serve is the reconcile of an object that is not being deleted.
+func (p *pass) serve(ctx context.Context) (reconcilekit.Outcome, error) {
+	if added, err := reconcilekit.EnsureFinalizer(ctx, p.client, p.obj, Finalizer); err != nil || added {
+		return reconcilekit.Outcome{Look: time.Second}, err // the write's own event comes sooner
+	}
+	if err := p.compile(); err != nil {
+		p.status.NextBackup = nil
+		return reconcilekit.Outcome{}, err
+	}
+	plan := p.schedule.Plan(p.status.state(p.obj), p.policy, p.now)
+	p.status.skip(plan)
+	p.setNext(plan)
+	p.status.escrow(p.obj, p.now)
+	if p.status.Current == nil && plan.Run.IsZero() {
+		return p.idle(ctx, plan)
+	}
+	err := p.run(ctx, plan)
+	return p.outcome(plan, err), err
+}
+
+func (p *pass) compile() error {
+	compiled, err := p.spec.scheduleSpec().Compile(string(p.owner.UID))
+	if err != nil {
+		return err
+	}
+	p.schedule, p.policy = compiled, p.spec.policy(string(p.owner.UID))
+	p.status.mark(schedule.Fingerprint(p.spec.scheduleSpec(), p.policy), p.obj.GetCreationTimestamp().Time, p.now)
+	return nil
+}
+
+// outcome derives Ready, and when to look again although nothing happens.
+func (p *pass) outcome(plan schedule.Plan, err error) reconcilekit.Outcome {
+	condition, until := p.status.protected(p.schedule, p.policy, p.now)
+	look := plan.Look
+	if !until.IsZero() && (look <= 0 || until.Sub(p.now) < look) {
+		look = max(until.Sub(p.now), time.Second)
+	}
+	class := reconcilekit.Classify(err)
+	blocked := class == reconcilekit.ClassTerminal || class == reconcilekit.ClassWaiting && p.status.Current == nil
+	unsafe := condition.Status != "True" && class != reconcilekit.ClassNone && p.status.LastBackup == nil && p.status.LastAttempt == nil
+	if blocked || unsafe && reasonOf(err) != "" {
+		condition = ready("False", reasonOf(err), reconcilekit.StableMessage(err))
+	}
+	return reconcilekit.Outcome{Look: look, Ready: condition}
+}
+
+func reasonOf(err error) string {
+	if reason := reconcilekit.Reason(err); reason != "" {
+		return reason
+	}
+	return reconcilekit.ReasonRetrying
+}
+
+// pastCache is a client that reads from the API server itself.
+type pastCache struct {
+	client.Client
+	live client.Reader
+}
+
+func (c pastCache) Get(ctx context.Context, key client.ObjectKey, obj client.Object, opts ...client.GetOption) error {
+	return c.live.Get(ctx, key, obj, opts...)
+}
+
+func (c pastCache) List(ctx context.Context, list client.ObjectList, opts ...client.ListOption) error {
+	return c.live.List(ctx, list, opts...)
+}

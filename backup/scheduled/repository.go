@@ -1,0 +1,133 @@
+package scheduled
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/base64"
+	"errors"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"example.com/pvcbackup/backup"
+	"example.com/pvcbackup/backup/contract"
+	"example.com/pvcbackup/reconcilekit"
+)
+
+// KeySecretName is the name of the Secret that a generated password is kept in. It follows from the claim alone, so that
+// an object that is deleted and made again finds its repository's key.
+func KeySecretName(claim string) string {
+	return backup.Owner{Name: claim, UID: "claim"}.ChildName("key", claim, 0)
+}
+
+// mayInitialize says whether a mover may create the repository when it proves that there is none: only before one was
+// ever seen, and only with a password that was given, or that was generated for this very repository.
+func (p *pass) mayInitialize() bool {
+	seen := p.status.Repository != nil && p.status.Repository.ID != ""
+	intended := p.status.Repository != nil && p.status.Repository.GeneratedKey != ""
+	return !seen && (!p.spec.generatesKey() || intended)
+}
+
+// findRepository makes sure that there is a password to back up with. A password is generated only after a lookup has
+// proven that the store holds neither a repository nor keys of one, only where no generated password is left from an
+// earlier one, and only after the intent is written down.
+func (p *pass) findRepository(ctx context.Context) error {
+	place, err := p.options.Stores.Locate(p.obj)
+	if err != nil {
+		return err
+	}
+	if p.status.Repository == nil {
+		p.status.Repository = &Repository{}
+	}
+	repository := p.status.Repository
+	if repository.URL != place.URL {
+		// Another place is another repository, about which nothing is known.
+		*repository = Repository{URL: place.URL}
+	}
+	switch {
+	case repository.ID != "" || repository.KeyCreated || !p.spec.generatesKey():
+		return nil
+	case repository.GeneratedKey != "":
+		return p.createKey(ctx)
+	}
+	return p.lookup(ctx)
+}
+
+// lookup asks a mover whether there is a repository, and decides on a new key when there is proven to be none.
+func (p *pass) lookup(ctx context.Context) error {
+	task, err := p.task(contract.OperationLookup)
+	if err != nil {
+		return err
+	}
+	task.Role, task.Slot = backup.RoleLookup, p.status.Current.Slot
+	state, err := backup.Advance(ctx, p.options.Mover, task, p.options.Attempts, p.now)
+	if err != nil {
+		return err
+	}
+	result := state.Result
+	switch {
+	case result.Outcome == contract.Failed:
+		return reconcilekit.Terminal(result.Reason, errors.New(result.Message))
+	case result.Repository == contract.RepositoryPresent:
+		return nil // its key exists, or the mover will say that it is missing
+	case result.Repository != contract.RepositoryAbsent:
+		return reconcilekit.Terminal(contract.ReasonRepositoryBroken, fmt.Errorf(
+			"%s holds parts of a repository but no config: restore the bucket, or choose another storage.prefix", p.status.Repository.URL))
+	}
+	return p.intendKey(ctx)
+}
+
+// intendKey writes down that a key is going to be created. A key that exists already although the store is empty was
+// made for a repository that is gone: that is for a person to judge.
+func (p *pass) intendKey(ctx context.Context) error {
+	secret, err := p.keySecret()
+	if err != nil {
+		return err
+	}
+	switch err := p.client.Create(ctx, secret, client.DryRunAll); {
+	case apierrors.IsAlreadyExists(err):
+		return reconcilekit.Terminal(contract.ReasonRepositoryMissing, fmt.Errorf(
+			"the Secret %s exists but %s holds no repository: restore the bucket; or, if its backups may be gone, delete the Secret and trigger a backup",
+			secret.Name, p.status.Repository.URL))
+	case err != nil:
+		return err
+	}
+	p.status.Repository.GeneratedKey = secret.Name
+	if err := p.persist(ctx); err != nil {
+		return err
+	}
+	return p.createKey(ctx)
+}
+
+// createKey creates the Secret that was decided on, once. One that exists is the one of an earlier try.
+func (p *pass) createKey(ctx context.Context) error {
+	secret, err := p.keySecret()
+	if err != nil {
+		return err
+	}
+	if err := p.client.Create(ctx, secret); err != nil && !apierrors.IsAlreadyExists(err) {
+		return err
+	}
+	p.status.Repository.KeyCreated = true
+	return nil
+}
+
+// keySecret is a new password in a Secret without an owner: it outlives the object, since the backups do.
+func (p *pass) keySecret() (*corev1.Secret, error) {
+	random := make([]byte, 32)
+	if _, err := rand.Read(random); err != nil {
+		return nil, fmt.Errorf("no random bytes for a password: %w", err)
+	}
+	return &corev1.Secret{
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: p.owner.Namespace, Name: KeySecretName(p.obj.BackupClaim()),
+			Labels:      map[string]string{backup.LabelManagedBy: backup.ManagedBy},
+			Annotations: map[string]string{"storage.example.com/repository": p.status.Repository.URL},
+		},
+		Type:       corev1.SecretTypeOpaque,
+		StringData: map[string]string{contract.PasswordKey: base64.RawURLEncoding.EncodeToString(random)},
+	}, nil
+}
