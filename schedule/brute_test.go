@@ -170,10 +170,10 @@ func FuzzSlotsAgreeWithBruteForce(f *testing.F) {
 	}
 	names := zoneNames(f)
 	f.Fuzz(func(t *testing.T, spec string, zone uint16, from int64, length uint32) {
-		if strings.Contains(spec, "H") && strings.ContainsAny(spec, "0123456789*") {
-			return // hashed, or a name with an H in it
+		if strings.Contains(spec, "H") {
+			return // hashed, which the naive reading does not know
 		}
-		if _, err := (specOf(spec)).Compile(""); err != nil {
+		if _, err := specOf(spec).Compile(""); err != nil {
 			return
 		}
 		const first, years = 160_000_000, 65 * 365 * 24 * 60 * 60

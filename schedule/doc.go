@@ -15,7 +15,7 @@
 // Daylight saving: a schedule that names hours fires once for each time of day that it names. In a repeated hour that
 // is the first occurrence; a time that the clock skips is made up for at the first instant after the gap. A schedule
 // that leaves the hour open (every hour) fires whenever the clock shows a matching minute, so it goes on at an even
-// pace through both changes.
+// pace through changes of a whole hour.
 //
 // # Minimal use
 //
