@@ -13,12 +13,9 @@ import (
 // This file holds every change of Status that a run causes. All of it is pure.
 
 // begin records that a run was decided on.
-func (s *Status) begin(slot schedule.Slot, trigger string, now time.Time) {
+func (s *Status) begin(slot schedule.Slot, now time.Time) {
 	s.Current = &Current{
-		Slot: slot.ID, Kind: kindText(slot.Kind), Time: metav1.NewTime(slot.Time), Started: metav1.NewTime(now),
-	}
-	if slot.Kind == schedule.Manual {
-		s.Current.Trigger = trigger
+		Slot: slot.ID, Kind: kindText(slot.Kind), Time: metav1.NewTime(slot.Time), Started: metav1.NewTime(now), Trigger: slot.Token,
 	}
 }
 
@@ -141,7 +138,7 @@ func (s *Status) mark(fingerprint string, created, now time.Time) {
 }
 
 func (c *Current) slot() schedule.Slot {
-	return schedule.Slot{Time: c.Time.Time, Kind: c.kind(), ID: c.Slot}
+	return schedule.Slot{Time: c.Time.Time, Kind: c.kind(), ID: c.Slot, Token: c.Trigger}
 }
 
 var kindTexts = map[schedule.Kind]string{schedule.Scheduled: "Scheduled", schedule.Create: "Create", schedule.Manual: "Manual"}

@@ -53,10 +53,10 @@ func (p *pass) begin(ctx context.Context, slot schedule.Slot) error {
 		if reconcilekit.Classify(err) != reconcilekit.ClassTerminal {
 			return err
 		}
-		p.status.begin(slot, triggerOf(p.obj), p.now)
+		p.status.begin(slot, p.now)
 		return p.end(failed(reasonOf(err), err.Error()))
 	}
-	p.status.begin(slot, triggerOf(p.obj), p.now)
+	p.status.begin(slot, p.now)
 	p.status.Phase = p.status.phase(p.spec.Suspend)
 	return p.persist(ctx)
 }
