@@ -78,8 +78,8 @@ func Settle(obj Conditioned, outcome Outcome, err error, policy Policy) (ctrl.Re
 	}
 	editConditions(obj, func(conditions *[]metav1.Condition) {
 		s := settlement{conditions: conditions, generation: obj.GetGeneration(), policy: policy}
+		s.summary(outcome, v, err) // first, so that it is the first in the list
 		s.progress(outcome, v, err)
-		s.summary(outcome, v, err)
 	})
 	return result(outcome, v, err, policy)
 }

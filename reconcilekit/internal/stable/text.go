@@ -17,6 +17,7 @@ const maxMessage = 1000
 // line breaks become "; ". The result is at most 1000 bytes long and does not
 // change when given to Text again.
 func Text(text string) string {
+	text = head(text)
 	for range 64 { // each round consumes some of the text; two are the rule
 		next := shorten(replaceVolatile(text))
 		if next == text {
@@ -67,6 +68,18 @@ func replaceVolatile(text string) string {
 func isLineBreak(r rune) bool { return r == '\n' || r == '\r' || r == 0 }
 
 const ellipsis = "…"
+
+// maxInput is how much of a text is looked at, in bytes.
+const maxInput = 16 << 10
+
+// head returns the words of text that fit into maxInput. A word is never cut: a
+// password whose "@" is cut off is not recognised any more.
+func head(text string) string {
+	if len(text) <= maxInput {
+		return text
+	}
+	return text[:strings.LastIndexAny(text[:maxInput], " \n")+1] + ellipsis
+}
 
 // shorten cuts text to maxMessage bytes, at a space when there is one near, so
 // that half a word does not look like something else.

@@ -9,6 +9,15 @@ import (
 	"example.com/pvcbackup/reconcilekit/internal/stable"
 )
 
+func TestAPasswordIsNeverCutInHalf(t *testing.T) {
+	long := strings.Repeat("p", 20<<10)
+	for _, text := range []string{"x://user:" + long + "@host failed", "opening x://user:" + long + "@host failed"} {
+		if got := stable.Text(text); strings.Contains(got, "pp") {
+			t.Errorf("the password shows in %q", got)
+		}
+	}
+}
+
 func FuzzText(f *testing.F) {
 	for _, seed := range []string{
 		"", "dial tcp 10.96.0.1:443: refused", "a\xff\n\nb", "x://a:b@c?d#e", "fd00::1", "[::]:1", "1.2.3.4.5:6",
