@@ -1,0 +1,93 @@
+# Everything that is done with this repository. "make help" lists it.
+
+ROOT := $(CURDIR)
+CACHE := $(ROOT)/.cache
+TOOLS := $(CACHE)/tools
+export KUBEBUILDER_ASSETS ?= $(CACHE)/controlplane
+export PVCBACKUP_TOOLS ?= $(TOOLS)
+
+.DEFAULT_GOAL := help
+.PHONY: help
+help: ## Show this list
+	@awk 'BEGIN {FS = ":.*## "} /^[a-zA-Z0-9_%-]+:.*## / {printf "  %-16s %s\n", $$1, $$2} /^##@ / {printf "\n%s\n", substr($$0, 5)}' $(MAKEFILE_LIST)
+
+##@ Everyday
+
+.PHONY: build
+build: ## Build the operator, the data tool and the demo into bin
+	@mkdir -p bin
+	CGO_ENABLED=0 go build -trimpath -o bin/ ./operator/cmd/pvcbackup ./examples/demo
+	CGO_ENABLED=0 go build -trimpath -o bin/manager ./operator/cmd
+
+.PHONY: demo
+demo: control-plane csi-driver demo-tools build ## Show the main job on this machine; URL=… for another store
+	@bin/demo $(if $(URL),-url '$(URL)')
+
+.PHONY: demo-tools
+demo-tools:
+	@$(BUILD) tool restic versitygw
+
+.PHONY: test
+test: control-plane csi-driver tools ## Pass every test: unit, race, real API server, interoperability with restic
+	@echo "testing the packages ..."
+	go vet ./...
+	go test -race -timeout 20m ./...
+	@echo "testing the CSI driver ..."
+	cd operator/test/csidriver && go vet ./... && go test -timeout 10m ./...
+	@$(MAKE) --no-print-directory verify
+
+.PHONY: test-short
+test-short: ## Test what needs neither a control plane nor tools
+	go test ./schedule/... ./backup/contract ./backup/repo/id ./backup/repo/tree ./backup/internal/...
+
+.PHONY: lint
+lint: tool-golangci-lint ## Lint
+	$(TOOLS)/golangci-lint run ./...
+
+.PHONY: fmt
+fmt: ## Format
+	gofmt -w $$(git ls-files '*.go')
+
+##@ Generate and verify
+
+.PHONY: generate
+generate: $(TOOLS)/controller-gen ## Generate deepcopy functions, CRDs and RBAC
+	@$(TOOLS)/controller-gen object paths="./operator/api/...;./backup/scheduled"
+	@$(TOOLS)/controller-gen crd paths="./operator/api/...;./backup/scheduled" output:crd:dir=operator/config/crd/bases
+	@$(TOOLS)/controller-gen rbac:roleName=pvcbackup-manager paths="./operator/controller" output:rbac:dir=operator/config/rbac
+
+$(TOOLS)/controller-gen:
+	@$(BUILD) tool controller-gen
+
+.PHONY: verify
+verify: ## Fail when generated files or formatting are not up to date
+	@operator/test/verify.sh
+
+##@ Operator: against the cluster that kubectl points to
+
+.PHONY: run install uninstall deploy undeploy
+run: ## Run the operator here
+	@$(MAKE) --no-print-directory -C operator run
+install: ## Install the CRDs
+	@$(MAKE) --no-print-directory -C operator install
+uninstall: ## Remove the CRDs, and with them every PVCBackup and PVCRestore; backups in stores stay
+	@$(MAKE) --no-print-directory -C operator uninstall
+deploy: ## Deploy the operator with the image IMG
+	@$(MAKE) --no-print-directory -C operator deploy
+undeploy: ## Remove the operator and its CRDs
+	@$(MAKE) --no-print-directory -C operator undeploy
+
+##@ Deeper tests
+
+FUZZTIME ?= 30s
+.PHONY: fuzz
+fuzz: ## Run every fuzz target for FUZZTIME (30s)
+	@operator/test/fuzz.sh $(FUZZTIME)
+
+.PHONY: bench
+bench: ## Run the benchmarks
+	go test -run '^$$' -bench . -benchmem ./schedule ./backup/... ./blobstore/...
+
+##@ Tools
+
+include operator/test/build.mk
