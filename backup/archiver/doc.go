@@ -16,7 +16,7 @@
 // # Guarantees
 //
 //   - A snapshot is committed only when everything it refers to is in the index, every pack and index that the run
-//     wrote was found in the store with its size, and its new trees and a random sample of its blobs were read back.
+//     wrote was found in the store with its size, and its trees and a random sample of its blobs were read back.
 //   - By default a file or directory that cannot be read fails the run with an UnreadableError, and there is no
 //     snapshot. With KeepPartial there is one, tagged so that it is never taken for a complete one.
 //   - An empty source yields a snapshot that is tagged so that it never displaces a full one.

@@ -34,7 +34,7 @@ const (
 	KeepPartial
 )
 
-// Verify says how much is read back before the snapshot is committed. Sizes and new trees always are.
+// Verify says how much is read back before the snapshot is committed. Sizes and trees always are.
 type Verify struct {
 	// SampleBlobs is how many packs that the run wrote, and how many data blobs of the snapshot, are read back by
 	// chance. 0: 8 of each. Negative: none.

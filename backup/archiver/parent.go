@@ -107,6 +107,7 @@ func (b *backup) openParentTree(ctx context.Context, id repo.ID) (*siblings, err
 	case err != nil:
 		return nil, fmt.Errorf("tree %s of the parent: %w", id.Short(), err)
 	}
+	b.trees.add(&b.trees.fetched, id)
 	return &siblings{in: tree.NewDecoder(text, tree.Limits{})}, nil
 }
 

@@ -10,19 +10,33 @@ import (
 	"example.com/pvcbackup/backup/repo/tree"
 )
 
-// treeLog remembers which trees the run added.
+// treeLog remembers the trees of the snapshot, and which of them this run has fetched, as the parent's.
 type treeLog struct {
-	mu    sync.Mutex
-	added []repo.BlobHandle
+	mu             sync.Mutex
+	saved, fetched map[repo.ID]struct{}
 }
 
-func (l *treeLog) add(id repo.ID, known bool) {
-	if known {
-		return
-	}
+func (l *treeLog) add(set *map[repo.ID]struct{}, id repo.ID) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.added = append(l.added, repo.BlobHandle{Type: repo.TreeBlob, ID: id})
+	if *set == nil {
+		*set = map[repo.ID]struct{}{}
+	}
+	(*set)[id] = struct{}{}
+}
+
+// unseen returns the trees that nobody has fetched yet. An index that lists a tree proves little: its pack may be one
+// that the store confirmed and lost.
+func (l *treeLog) unseen() []repo.BlobHandle {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	var out []repo.BlobHandle
+	for id := range l.saved {
+		if _, ok := l.fetched[id]; !ok {
+			out = append(out, repo.BlobHandle{Type: repo.TreeBlob, ID: id})
+		}
+	}
+	return out
 }
 
 // sample is a few data blobs of the snapshot, every one as likely as any other.
@@ -57,7 +71,7 @@ func (b *backup) verify(ctx context.Context, root repo.ID) error {
 	if err := b.repo.VerifyWritten(ctx, b.writer.Written(), b.o.Verify.SampleBlobs); err != nil {
 		return err
 	}
-	err := b.repo.LoadBlobs(ctx, b.trees.added, func(h repo.BlobHandle, text []byte) error {
+	err := b.repo.LoadBlobs(ctx, b.trees.unseen(), func(h repo.BlobHandle, text []byte) error {
 		for n, err := range tree.All(text) {
 			if err == nil {
 				err = b.allIndexed(n)
@@ -69,7 +83,7 @@ func (b *backup) verify(ctx context.Context, root repo.ID) error {
 		return nil
 	})
 	if err != nil {
-		return fmt.Errorf("read the new trees back: %w", err)
+		return fmt.Errorf("read the trees back: %w", err)
 	}
 	if err := b.repo.LoadBlobs(ctx, b.sample.blobs, func(repo.BlobHandle, []byte) error { return nil }); err != nil {
 		return fmt.Errorf("read a sample back: %w", err)
@@ -77,7 +91,7 @@ func (b *backup) verify(ctx context.Context, root repo.ID) error {
 	return nil
 }
 
-// allIndexed holds for the trees that were there before, too: what they refer to was looked up when it was taken over.
+// allIndexed holds for the parent's trees, too: what they refer to was looked up when it was taken over.
 func (b *backup) allIndexed(n *tree.Node) error {
 	for _, c := range n.Content {
 		if err := b.indexed(repo.DataBlob, c); err != nil {

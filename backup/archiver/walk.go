@@ -274,9 +274,9 @@ func (w *walk) saveTree(nodes []*tree.Node) (repo.ID, error) {
 }
 
 func (w *walk) storeTree() (repo.ID, error) {
-	id, known, err := w.writer.SaveBlob(w.ctx, repo.TreeBlob, w.builder.Bytes())
+	id, _, err := w.writer.SaveBlob(w.ctx, repo.TreeBlob, w.builder.Bytes())
 	if err == nil {
-		w.trees.add(id, known)
+		w.trees.add(&w.trees.saved, id)
 	}
 	return id, err
 }
