@@ -34,5 +34,8 @@ func (c Call) String() string {
 	if c.Subresource != "" {
 		text += "/" + c.Subresource
 	}
-	return text + " " + strings.Trim(c.Namespace+"/"+c.Name, "/")
+	if c.Namespace != "" && c.Name != "" {
+		return text + " " + c.Namespace + "/" + c.Name
+	}
+	return strings.TrimSpace(text + " " + c.Namespace + c.Name)
 }

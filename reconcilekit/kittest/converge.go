@@ -81,7 +81,11 @@ func converge(ctx context.Context, current func() *FaultClient, reconcile Reconc
 		_, last = reconcile(ctx)
 		restarted := current() != before
 		writes = before.Writes()[already:]
-		quiet := last == nil && len(writes) == 0 && !moved && !restarted && !current().CatchUp()
+		caughtUp := false
+		if last != nil || len(writes) == 0 {
+			caughtUp = current().CatchUp() // time passes before the next try
+		}
+		quiet := last == nil && len(writes) == 0 && !moved && !restarted && !caughtUp
 		switch {
 		case settled && len(writes) > 0:
 			return n, fmt.Errorf("a settled object was written again:%s", lines(writes))

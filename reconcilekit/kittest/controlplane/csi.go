@@ -46,12 +46,11 @@ func (c *Cluster) volumes() string {
 	return c.path("volumes")
 }
 
-// socketPath returns a path for the driver's socket. The kernel takes no more than 107 bytes of it, so where the data
-// directory's path is long, the socket is given to the kernel by a name of its own, which needs no file.
+// socketPath returns a path for the driver's socket, of which the kernel takes no more than 107 bytes.
 func (c *Cluster) socketPath() (string, error) {
 	path := c.path("csi.sock")
-	if len(path) > 100 {
-		return "", fmt.Errorf("directory %s has a path too long for a socket in it (at most 90 bytes); set Dir or TMPDIR to a shorter one", c.dir)
+	if len(path) > 103 { // what other systems than Linux take
+		return "", fmt.Errorf("directory %s has a path too long for a socket in it (at most 94 bytes); set Dir or TMPDIR to a shorter one", c.dir)
 	}
 	return path, nil
 }
