@@ -1,0 +1,114 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"example.com/pvcbackup/backup/contract"
+	"example.com/pvcbackup/blobstore"
+)
+
+// Options of Run. Stdout, Stderr and Getenv are required.
+type Options struct {
+	// Openers are the drivers that repositories may be opened with.
+	Openers map[string]blobstore.Opener
+	Stdout  io.Writer
+	Stderr  io.Writer
+	// Getenv reads the environment.
+	Getenv func(name string) string
+	// Version is recorded in snapshots and printed by the command version. Empty means "dev".
+	Version string
+	// Terminal says that Stderr is one, so that progress may be a line that changes.
+	Terminal bool
+	// Now tells the time; nil means time.Now.
+	Now func() time.Time
+}
+
+// Run interprets the arguments, without the program's name, and returns the exit code.
+func Run(ctx context.Context, args []string, o Options) int {
+	if o.Now == nil {
+		o.Now = time.Now
+	}
+	if o.Version == "" {
+		o.Version = "dev"
+	}
+	t := &tool{Options: o}
+	root := t.root()
+	root.SetArgs(args)
+	root.SetOut(o.Stdout)
+	root.SetErr(o.Stderr)
+	return t.exit(root.ExecuteContext(ctx))
+}
+
+// tool is one invocation.
+type tool struct {
+	Options
+	repo         string
+	passwordFile string
+	json         bool
+	lockWait     time.Duration
+	noLock       bool
+	// code is the exit code of a command that ended without an error.
+	code int
+}
+
+func (t *tool) root() *cobra.Command {
+	root := &cobra.Command{
+		Use:           "pvcbackup",
+		Short:         "Back up folders and volumes into restic repositories, and restore them",
+		SilenceUsage:  true,
+		SilenceErrors: true,
+		Long: "pvcbackup reads and writes repositories in the restic format, in any store that has a URL:\n" +
+			"s3://bucket/prefix?region=…, gs://bucket/prefix, azblob://container/prefix, file:///folder.\n\n" +
+			"Exit codes: 0 done · 1 failed · 2 wrong usage · 3 some files could not be read · 10 no repository ·\n" +
+			"11 locked · 12 wrong password · 130 interrupted.",
+	}
+	flags := root.PersistentFlags()
+	flags.StringVarP(&t.repo, "repo", "r", t.Getenv(contract.EnvRepository), "URL of the repository ($"+contract.EnvRepository+")")
+	flags.StringVar(&t.passwordFile, "password-file", "", "file that holds the password (default: $"+contract.EnvPassword+")")
+	flags.BoolVar(&t.json, "json", false, "print JSON")
+	flags.DurationVar(&t.lockWait, "lock-wait", time.Minute, "how long to wait for a locked repository")
+	flags.BoolVar(&t.noLock, "no-lock", false, "read without a lock, when the store does not allow one to be written")
+	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usage(err) })
+	root.AddCommand(t.versionCommand(), t.moverCommand())
+	return root
+}
+
+func (t *tool) versionCommand() *cobra.Command {
+	return &cobra.Command{
+		Use: "version", Short: "Print the version", Args: cobra.NoArgs,
+		RunE: func(*cobra.Command, []string) error {
+			fmt.Fprintln(t.Stdout, "pvcbackup", t.Version)
+			return nil
+		},
+	}
+}
+
+// usageError is a command line that is wrong.
+type usageError struct{ error }
+
+func usage(err error) error { return usageError{err} }
+
+// exit prints an error and returns the exit code.
+func (t *tool) exit(err error) int {
+	if err == nil {
+		return t.code
+	}
+	result := failure("", err)
+	if t.json {
+		if err := t.print(result); err != nil {
+			return contract.ExitFailed
+		}
+	} else {
+		fmt.Fprintf(t.Stderr, "pvcbackup: %s\n", result.Message)
+	}
+	if errors.As(err, &usageError{}) {
+		return contract.ExitUsage
+	}
+	return result.ExitCode()
+}
