@@ -38,27 +38,17 @@ func (s *Store) Put(ctx context.Context, key string, r io.Reader, opts *PutOptio
 		seekable = err == nil
 	}
 	return s.conditional(ctx, key, &o, func(o *PutOptions) error {
-		return s.do(ctx, "put", key, func(actx context.Context, a attempt) error {
+		// Half of a stream that cannot seek is gone: only the caller can send it again.
+		return s.run(ctx, "put", key, !seekable, func(actx context.Context, a attempt) error {
 			if a.retried() {
 				if _, err := seeker.Seek(start, io.SeekStart); err != nil {
 					return &Error{Kind: KindSource, Err: err}
 				}
 			}
-			err := s.stream(actx, ctx, full, r, o)
-			if err != nil && !seekable && s.wrap(actx, "put", key, err).Kind.transient() {
-				// Half of it is gone: nobody but the caller can send it again.
-				return &final{err}
-			}
-			return err
+			return s.stream(actx, ctx, full, r, o)
 		})
 	}, nil)
 }
-
-// final marks a transient error that must not be retried here.
-type final struct{ err error }
-
-func (f *final) Error() string { return f.err.Error() }
-func (f *final) Unwrap() error { return f.err }
 
 // stream sends r once. ctx is the attempt's, caller the whole operation's.
 func (s *Store) stream(ctx, caller context.Context, full string, r io.Reader, o *PutOptions) error {

@@ -20,6 +20,11 @@ func (a attempt) retried() bool { return a.number > 1 }
 
 // do runs fn until it works, fails for good, or the budget or context ends.
 func (s *Store) do(ctx context.Context, op, key string, fn func(context.Context, attempt) error) error {
+	return s.run(ctx, op, key, false, fn)
+}
+
+// run is do, or with once a single try.
+func (s *Store) run(ctx context.Context, op, key string, once bool, fn func(context.Context, attempt) error) error {
 	start := time.Now()
 	for n := 1; ; n++ {
 		if ctx.Err() != nil {
@@ -34,10 +39,7 @@ func (s *Store) do(ctx context.Context, op, key string, fn func(context.Context,
 			return nil
 		}
 		e := s.wrap(ctx, op, key, err)
-		if f := (*final)(nil); errors.As(err, &f) {
-			return e
-		}
-		if !e.Kind.transient() || ctx.Err() != nil {
+		if once || !e.Kind.transient() || ctx.Err() != nil {
 			return e
 		}
 		wait, again := nextDelay(s.opts.RetryDelay, s.opts.RetryBudget, time.Since(start), n, spread())
@@ -64,8 +66,9 @@ func (s *Store) try(ctx context.Context, a attempt, fn func(context.Context, att
 }
 
 // confirmMissing looks, once per store, whether it is the bucket that is missing:
-// a HEAD request, and GCS in general, do not tell the two apart. It returns
-// missing if the bucket is there or nothing is known.
+// a HEAD request, and GCS in general, do not tell the two apart, and some stores
+// answer 404 to a key that they do not know. What cannot be looked at is not
+// known to be missing, so every error counts.
 func (s *Store) confirmMissing(ctx context.Context, missing error) error {
 	if s.facts.bucketSeen.Load() {
 		return missing
@@ -78,11 +81,7 @@ func (s *Store) confirmMissing(ctx context.Context, missing error) error {
 		s.facts.bucketSeen.Store(true)
 		return missing
 	}
-	switch e := s.wrap(ctx, "list", "", err); e.Kind {
-	case KindNoBucket, KindUnavailable, KindCanceled:
-		return e
-	}
-	return missing // a key that may not list still learns from the store what is missing
+	return s.wrap(ctx, "list", "", err)
 }
 
 // stalled replaces err by the watchdog's finding if that is what ended ctx.

@@ -245,6 +245,10 @@ func TestMissingBucketNeverLooksLikeAMissingObject(t *testing.T) {
 	require.ErrorIs(t, err, ErrNoBucket)
 	require.ErrorIs(t, s.Delete(t.Context(), "k"), ErrNoBucket)
 
+	f.onList = func(int) error { return errRefused }
+	_, err = s.Stat(t.Context(), "k")
+	require.ErrorIs(t, err, ErrPermission, "what may not be looked at is not known to be missing")
+
 	f.onList = nil
 	_, err = s.Stat(t.Context(), "k")
 	require.ErrorIs(t, err, ErrNotFound)

@@ -92,7 +92,7 @@ func (p *params) check() error {
 	}
 	e, err := url.Parse(p.endpoint)
 	if err != nil || e.Host == "" || e.User != nil || e.RawQuery != "" || (e.Scheme != "http" && e.Scheme != "https") {
-		return blobstore.Invalid("open", "s3 URL has an endpoint that is not of the form https://host:port: %s", blobstore.Redact(p.endpoint))
+		return blobstore.Invalid("open", "s3 URL has the endpoint %s, which is not just http or https, host and port", blobstore.Redact(p.endpoint))
 	}
 	return nil
 }
