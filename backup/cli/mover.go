@@ -102,27 +102,6 @@ func (m *mover) run(ctx context.Context) error {
 	}
 }
 
-// openStore opens the store under the rules for movers: nothing that dies with the Pod passes for a store.
-func (m *mover) openStore(ctx context.Context) (*blobstore.Store, error) {
-	openers := map[string]blobstore.Opener{}
-	for scheme, opener := range m.Openers {
-		openers[scheme] = opener
-	}
-	delete(openers, "mem")
-	destination := m.Getenv(contract.EnvDestination)
-	if destination == "" {
-		delete(openers, "file")
-	}
-	url := m.Getenv(contract.EnvRepository)
-	store, err := blobstore.Open(ctx, url, &blobstore.Options{Openers: openers, FileRoot: destination})
-	var scheme *blobstore.SchemeError
-	if errors.As(err, &scheme) {
-		return nil, because(contract.ReasonStoreInvalid, fmt.Errorf(
-			"%s cannot be used by a mover: mem: never can, and file: only below a destination volume (storage.volume): %w", blobstore.Redact(url), err))
-	}
-	return store, err
-}
-
 // note adds a sentence to the result.
 func (m *mover) note(format string, args ...any) {
 	m.result.Notes = append(m.result.Notes, fmt.Sprintf(format, args...))

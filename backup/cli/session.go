@@ -108,4 +108,5 @@ func mine(host, path string) func(*repo.Snapshot) bool {
 	}
 }
 
-func seconds(start, end time.Time) float64 { return end.Sub(start).Round(time.Millisecond).Seconds() }
+// seconds is a duration in seconds, to the millisecond.
+func seconds(start, end time.Time) float64 { return float64(end.Sub(start).Milliseconds()) / 1000 }
