@@ -37,18 +37,19 @@
 //
 // # RBAC
 //
-//   - apiGroups: [""]
-//     resources: [persistentvolumeclaims, persistentvolumes]
-//     verbs: [get, list, watch]          # ResolveClaim
-//   - apiGroups: [snapshot.storage.k8s.io]
-//     resources: [volumesnapshotclasses]
-//     verbs: [get, list, watch]          # ChooseClass
-//   - apiGroups: [snapshot.storage.k8s.io]
-//     resources: [volumesnapshots]
-//     verbs: [get, list, watch, create, delete]
-//   - apiGroups: [snapshot.storage.k8s.io]
-//     resources: [volumesnapshotcontents]
-//     verbs: [get]                       # only with Options.Contents
+//	rules:
+//	- apiGroups: [""]
+//	  resources: [persistentvolumeclaims, persistentvolumes]
+//	  verbs: [get, list, watch]          # ResolveClaim
+//	- apiGroups: [snapshot.storage.k8s.io]
+//	  resources: [volumesnapshotclasses]
+//	  verbs: [get, list, watch]          # ChooseClass
+//	- apiGroups: [snapshot.storage.k8s.io]
+//	  resources: [volumesnapshots]
+//	  verbs: [get, list, watch, create, delete]
+//	- apiGroups: [snapshot.storage.k8s.io]
+//	  resources: [volumesnapshotcontents]
+//	  verbs: [get]                       # only with Options.Contents
 //
 // watch (and, for single objects, list) is what a cached client needs.
 //

@@ -31,18 +31,19 @@
 //
 // # RBAC
 //
-//   - apiGroups: [""]
-//     resources: [persistentvolumeclaims]
-//     verbs: [get, list, watch, create, delete]
-//   - apiGroups: [""]
-//     resources: [persistentvolumes]
-//     verbs: [get, patch]
-//   - apiGroups: [storage.k8s.io]
-//     resources: [storageclasses]
-//     verbs: [get, list, watch]
-//   - apiGroups: [snapshot.storage.k8s.io]
-//     resources: [volumesnapshots]
-//     verbs: [get, list, watch, delete]  # Sweep
+//	rules:
+//	- apiGroups: [""]
+//	  resources: [persistentvolumeclaims]
+//	  verbs: [get, list, watch, create, delete]
+//	- apiGroups: [""]
+//	  resources: [persistentvolumes]
+//	  verbs: [get, patch]
+//	- apiGroups: [storage.k8s.io]
+//	  resources: [storageclasses]
+//	  verbs: [get, list, watch]
+//	- apiGroups: [snapshot.storage.k8s.io]
+//	  resources: [volumesnapshots]
+//	  verbs: [get, list, watch, delete]  # Sweep
 //
 // # What it never does
 //
