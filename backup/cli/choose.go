@@ -22,6 +22,8 @@ type selection struct {
 	asOf time.Time
 	// offset goes back that many from the newest.
 	offset int
+	// oneSeries refuses to choose among snapshots of several hosts or paths.
+	oneSeries bool
 }
 
 // choose returns the snapshot that is meant: by ID any of the repository's, else the newest complete one of the series.
@@ -42,7 +44,26 @@ func (s selection) choose(snapshots []repo.SnapshotInfo) (repo.SnapshotInfo, err
 		return repo.SnapshotInfo{}, because(contract.ReasonSnapshotNotFound, fmt.Errorf(
 			"of the repository's %d snapshots %d are complete and match %s, and offset %d asks for one more", len(snapshots), len(found), s, s.offset))
 	}
+	if s.oneSeries {
+		if err := oneSeries(found); err != nil {
+			return repo.SnapshotInfo{}, err
+		}
+	}
 	return found[s.offset], nil
+}
+
+// oneSeries names the series if there are several: the newest of them all is hardly ever what is meant.
+func oneSeries(found []repo.SnapshotInfo) error {
+	var names []string
+	for _, s := range found {
+		if name := fmt.Sprintf("host %.100q path %.200q", s.Hostname, strings.Join(s.Paths, ",")); !slices.Contains(names, name) {
+			names = append(names, name)
+		}
+	}
+	if len(names) < 2 {
+		return nil
+	}
+	return usage(fmt.Errorf("the latest of what? name one with --host and --path-filter: %s", strings.Join(names, "; ")))
 }
 
 func byID(snapshots []repo.SnapshotInfo, prefix string) (repo.SnapshotInfo, error) {
@@ -52,11 +73,16 @@ func byID(snapshots []repo.SnapshotInfo, prefix string) (repo.SnapshotInfo, erro
 			found = append(found, candidate)
 		}
 	}
-	if len(found) != 1 {
+	switch len(found) {
+	case 1:
+		return found[0], nil
+	case 0:
 		return repo.SnapshotInfo{}, because(contract.ReasonSnapshotNotFound, fmt.Errorf(
-			"%d of the repository's %d snapshots have an ID that starts with %.64q", len(found), len(snapshots), prefix))
+			"none of the repository's %d snapshots has an ID that starts with %.64q", len(snapshots), prefix))
+	default:
+		return repo.SnapshotInfo{}, because(contract.ReasonInvalidRequest, fmt.Errorf(
+			"%d snapshots have an ID that starts with %.64q: write more of it", len(found), prefix))
 	}
-	return found[0], nil
 }
 
 func hasTags(tags, want []string) bool {

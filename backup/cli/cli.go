@@ -73,19 +73,41 @@ func (t *tool) root() *cobra.Command {
 	flags.StringVar(&t.passwordFile, "password-file", "", "file that holds the password (default: $"+contract.EnvPassword+")")
 	flags.BoolVar(&t.json, "json", false, "print JSON")
 	flags.DurationVar(&t.lockWait, "lock-wait", time.Minute, "how long to wait for a locked repository")
-	flags.BoolVar(&t.noLock, "no-lock", false, "read without a lock, when the store does not allow one to be written")
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usage(err) })
-	root.AddCommand(t.versionCommand(), t.moverCommand())
+	root.AddCommand(t.initCommand(), t.backupCommand(), t.snapshotsCommand(), t.restoreCommand(), t.lsCommand(),
+		t.checkCommand(), t.forgetCommand(), t.pruneCommand(), t.keysCommand(), t.unlockCommand(), t.reposCommand(),
+		t.versionCommand(), t.moverCommand())
+	root.Args = cobra.NoArgs // an unknown command
+	root.RunE = func(*cobra.Command, []string) error { return usage(errors.New("no command: see pvcbackup --help")) }
+	root.CompletionOptions.HiddenDefaultCmd = true
+	wrongUsage(root)
 	return root
 }
 
-func (t *tool) versionCommand() *cobra.Command {
-	return &cobra.Command{
-		Use: "version", Short: "Print the version", Args: cobra.NoArgs,
-		RunE: func(*cobra.Command, []string) error {
-			fmt.Fprintln(t.Stdout, "pvcbackup", t.Version)
+// exactly and between count the arguments, and say what they are when there are not as many.
+func exactly(n int, what string) cobra.PositionalArgs { return between(n, n, what) }
+
+func between(least, most int, what string) cobra.PositionalArgs {
+	return func(_ *cobra.Command, args []string) error {
+		if len(args) < least || len(args) > most {
+			return usage(fmt.Errorf("%s: %d arguments were given", what, len(args)))
+		}
+		return nil
+	}
+}
+
+// wrongUsage makes what cobra finds out about a command line a usage error.
+func wrongUsage(cmd *cobra.Command) {
+	if args := cmd.Args; args != nil {
+		cmd.Args = func(cmd *cobra.Command, given []string) error {
+			if err := args(cmd, given); err != nil {
+				return usage(err)
+			}
 			return nil
-		},
+		}
+	}
+	for _, sub := range cmd.Commands() {
+		wrongUsage(sub)
 	}
 }
 

@@ -22,7 +22,7 @@ func failure(operation contract.Operation, err error) contract.Result {
 	if hint != "" && !strings.Contains(message, hint) {
 		message += ": " + hint
 	}
-	result := contract.Result{Operation: operation, Outcome: contract.Failed, Reason: reason, Message: message, Retry: retry}
+	result := contract.Result{Version: contract.Version, Operation: operation, Outcome: contract.Failed, Reason: reason, Message: message, Retry: retry}
 	var unreadable *archiver.UnreadableError
 	if errors.As(err, &unreadable) {
 		result.Paths, result.PathCount = unreadable.Paths, unreadable.Count
@@ -37,7 +37,7 @@ var causes = []struct {
 	retry  bool
 	hint   string
 }{
-	{restorer.ErrNotEmpty, contract.ReasonTargetNotEmpty, false, "empty it, or choose what happens to files that exist with an overwrite policy"},
+	{restorer.ErrNotEmpty, contract.ReasonTargetNotEmpty, false, ""},
 	{restorer.ErrConflict, contract.ReasonTargetNotEmpty, false, "remove it, or choose another overwrite policy"},
 	{restorer.ErrNoSpace, contract.ReasonNoSpace, false, "make the target larger"},
 	{restorer.ErrNoPath, contract.ReasonSnapshotNotFound, false, "look for the path with the command ls"},
@@ -68,7 +68,7 @@ var causes = []struct {
 	{context.Canceled, contract.ReasonInterrupted, true, ""},
 	{blobstore.ErrCanceled, contract.ReasonInterrupted, true, ""},
 	{context.DeadlineExceeded, contract.ReasonInterrupted, true, ""},
-	{fs.ErrPermission, contract.ReasonCannotWrite, false, "run it with the uid and gid that own the target (mover.runAsUser, mover.runAsGroup), or with mover.privilege Baseline"},
+	{fs.ErrPermission, contract.ReasonCannotWrite, false, "run it with the uid and gid that own the target (in a cluster: mover.runAsUser and mover.runAsGroup, or mover.privilege Baseline)"},
 	{syscall.EROFS, contract.ReasonCannotWrite, false, "the target is mounted read-only"},
 }
 
@@ -80,7 +80,7 @@ func classify(err error) (reason string, retry bool, hint string) {
 	var unreadable *archiver.UnreadableError
 	if errors.As(err, &unreadable) {
 		return contract.ReasonCannotRead, false,
-			"run the mover with the uid and gid that own the files (mover.runAsUser, mover.runAsGroup), or with mover.privilege Baseline"
+			"run it with the uid and gid that own the files (in a cluster: mover.runAsUser and mover.runAsGroup, or mover.privilege Baseline)"
 	}
 	if errors.As(err, &usageError{}) {
 		return contract.ReasonInvalidRequest, false, "see pvcbackup --help"

@@ -36,6 +36,13 @@ func (m *meter) restorer(p restorer.Progress) {
 	m.show(contract.Progress{Bytes: int64(p.Bytes), TotalBytes: int64(p.TotalBytes), Files: int64(p.Files), TotalFiles: int64(p.TotalFiles)})
 }
 
+// packs counts packs as files.
+func (m *meter) packs(done, total int) {
+	m.show(contract.Progress{Files: int64(done), TotalFiles: int64(total)})
+}
+
+func (m *meter) bytes(done, total int64) { m.show(contract.Progress{Bytes: done, TotalBytes: total}) }
+
 func (m *meter) show(p contract.Progress) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -69,7 +76,13 @@ func (m *meter) complete(p contract.Progress, now time.Time) contract.Progress {
 }
 
 func progressLine(p contract.Progress) string {
-	line := fmt.Sprintf("%s: %d files, %s", p.Stage, p.Files, size(p.Bytes))
+	line := fmt.Sprintf("%s: %d", p.Stage, p.Files)
+	if p.TotalFiles > 0 {
+		line += fmt.Sprintf(" of %d", p.TotalFiles)
+	}
+	if p.Bytes > 0 || p.TotalBytes > 0 {
+		line += ", " + size(p.Bytes)
+	}
 	if p.TotalBytes > 0 {
 		line += fmt.Sprintf(" of %s (%d %%)", size(p.TotalBytes), p.Bytes*100/p.TotalBytes)
 	}

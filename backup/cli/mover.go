@@ -102,6 +102,13 @@ func (m *mover) run(ctx context.Context) error {
 	}
 }
 
+// merge adds what is known of the repository to what an operation did.
+func (m *mover) merge(done contract.Result) contract.Result {
+	done.RepositoryID, done.KeyFingerprint, done.Initialized = m.result.RepositoryID, m.result.KeyFingerprint, m.result.Initialized
+	done.Notes = append(m.result.Notes, done.Notes...)
+	return done
+}
+
 // note adds a sentence to the result.
 func (m *mover) note(format string, args ...any) {
 	m.result.Notes = append(m.result.Notes, fmt.Sprintf(format, args...))

@@ -3,6 +3,7 @@ package cli
 import (
 	"context"
 	"fmt"
+	"time"
 
 	"example.com/pvcbackup/backup/archiver"
 	"example.com/pvcbackup/backup/contract"
@@ -33,16 +34,18 @@ func (m *mover) backup(ctx context.Context, store *blobstore.Store) error {
 		if err != nil {
 			return err
 		}
-		m.backedUp(done, request)
+		m.result = m.merge(backupResult(done, request.Time))
 		return nil
 	})
 }
 
-func (m *mover) backedUp(done *archiver.Result, request *contract.Backup) {
-	r := &m.result
-	r.SnapshotID, r.SnapshotTime = done.SnapshotID.String(), request.Time
-	r.Files, r.Bytes = int64(done.Files.Total()), int64(done.Bytes.Total())
-	r.Added, r.Reused = int64(done.AddedPacked), done.ReusedRun
+// backupResult says what was done.
+func backupResult(done *archiver.Result, at time.Time) contract.Result {
+	r := contract.Result{
+		Version: contract.Version, Operation: contract.OperationBackup, Outcome: contract.Succeeded,
+		SnapshotID: done.SnapshotID.String(), SnapshotTime: at,
+		Files: int64(done.Files.Total()), Bytes: int64(done.Bytes.Total()), Added: int64(done.AddedPacked), Reused: done.ReusedRun,
+	}
 	switch {
 	case done.Empty:
 		r.Outcome = contract.Empty
@@ -51,10 +54,11 @@ func (m *mover) backedUp(done *archiver.Result, request *contract.Backup) {
 	}
 	note := func(n int, what string) {
 		if n > 0 {
-			m.note("%d %s", n, what)
+			r.Notes = append(r.Notes, fmt.Sprintf("%d %s", n, what))
 		}
 	}
 	note(done.Changed.Count, "files were changed while they were read")
 	note(done.Lossy.Count, "entries have attribute names that cannot be kept")
 	note(done.Sockets, "sockets were left out")
+	return r
 }

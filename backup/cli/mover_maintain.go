@@ -42,11 +42,11 @@ func (m *mover) maintain(ctx context.Context, store *blobstore.Store) error {
 }
 
 func (m *mover) prune(ctx context.Context, s *session) (int64, error) {
-	plan, err := maintain.PlanPrune(ctx, s.repository, maintain.PruneOptions{Now: m.Now()})
-	if err != nil {
+	done, err := m.tool.prune(ctx, s, maintain.PruneOptions{Now: m.Now()}, false)
+	if done == nil {
 		return 0, err
 	}
-	return plan.Execute(ctx)
+	return done.Freed, err
 }
 
 // cannotDelete tells credentials that may not delete from those that may not do anything.

@@ -46,20 +46,13 @@ func provenAbsent(err error) bool {
 
 func (m *mover) restoreFrom(ctx context.Context, s *session, target string, overwrite restorer.Overwrite) error {
 	request, identity := m.request.Restore, m.request.Identity
-	if !request.AnyHost && identity.Host == "" || !request.AnyPath && identity.Path == "" {
+	if request.SnapshotID == "" && (!request.AnyHost && identity.Host == "" || !request.AnyPath && identity.Path == "") {
 		return because(contract.ReasonInvalidRequest, errors.New("the request names neither host and path nor says that any will do"))
 	}
-	snapshots, err := s.repository.Snapshots(ctx)
-	if err != nil {
-		return err
-	}
-	chosen, err := selection{
+	chosen, err := s.choose(ctx, selection{
 		id: request.SnapshotID, host: identity.Host, path: identity.Path, tags: request.Tags, asOf: request.AsOf, offset: request.Offset,
-	}.choose(snapshots)
+	})
 	if err != nil {
-		return err
-	}
-	if err := s.repository.LoadIndex(ctx); err != nil {
 		return err
 	}
 	meter := m.meter("restoring")
@@ -73,10 +66,16 @@ func (m *mover) restoreFrom(ctx context.Context, s *session, target string, over
 	if !done.Verified {
 		return because(contract.ReasonVerifyFailed, errors.New("what was restored was not verified"))
 	}
-	m.result.SnapshotID, m.result.SnapshotTime = chosen.ID.String(), chosen.Time
-	m.result.Files, m.result.Bytes = int64(done.Files), int64(done.Bytes)
-	m.result.Notes = append(m.result.Notes, shortfalls(done)...)
+	m.result = m.merge(restoreResult(done, chosen))
 	return nil
+}
+
+// restoreResult says what was done.
+func restoreResult(done *restorer.Result, from repo.SnapshotInfo) contract.Result {
+	return contract.Result{
+		Version: contract.Version, Operation: contract.OperationRestore, Outcome: contract.Succeeded, SnapshotID: from.ID.String(), SnapshotTime: from.Time,
+		Files: int64(done.Files), Bytes: int64(done.Bytes), Notes: shortfalls(done),
+	}
 }
 
 // shortfalls are sentences about what could not be restored as it was.
@@ -85,7 +84,7 @@ func shortfalls(done *restorer.Result) (notes []string) {
 		restorer.Shortfall
 		what string
 	}{
-		{done.Owners, "owners could not be set: the mover has no right to (mover.privilege Baseline has)"},
+		{done.Owners, "owners could not be set, which takes the right to (mover.privilege Baseline has it)"},
 		{done.Modes, "setuid, setgid or sticky bits could not be set"},
 		{done.Xattrs, "extended attributes could not be set"},
 		{done.NotCreated, "devices or FIFOs could not be made"},

@@ -5,8 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"strings"
 	"time"
+
+	"github.com/spf13/cobra"
 
 	"example.com/pvcbackup/backup/contract"
 	"example.com/pvcbackup/backup/repo"
@@ -23,15 +24,10 @@ func (t *tool) store(ctx context.Context) (*blobstore.Store, error) {
 
 // password returns the password, without the newline that files end with.
 func (t *tool) password() (string, error) {
-	password := t.Getenv(contract.EnvPassword)
-	if t.passwordFile != "" {
-		text, err := os.ReadFile(t.passwordFile)
-		if err != nil {
-			return "", fmt.Errorf("reading the password: %w", err)
-		}
-		password = string(text)
+	password, err := secret(t.passwordFile, t.Getenv(contract.EnvPassword))
+	if err != nil {
+		return "", err
 	}
-	password = strings.TrimRight(password, "\r\n")
 	if password == "" {
 		return "", usage(fmt.Errorf("no password: give --password-file or set %s", contract.EnvPassword))
 	}
@@ -64,26 +60,66 @@ func (t *tool) open(ctx context.Context) (*session, error) {
 	return &session{store: store, repository: r}, nil
 }
 
+// access is what a command does with a repository, and so which lock it takes.
+type access int
+
+const (
+	// reading takes a shared lock where the store allows one to be written.
+	reading access = iota
+	// writing takes a shared lock.
+	writing
+	// checking takes the exclusive lock, and does without when told to.
+	checking
+	// exclusive is for deleting.
+	exclusive
+)
+
+// readFlags adds the flags of commands that only read.
+func (t *tool) readFlags(cmd *cobra.Command) {
+	cmd.Flags().BoolVar(&t.noLock, "no-lock", false, "take no lock: only if nothing is deleted from the repository meanwhile")
+}
+
 // with opens the repository, takes a lock, and calls fn with a context that ends with the lock.
-func (t *tool) with(ctx context.Context, exclusive bool, fn func(context.Context, *session) error) error {
+func (t *tool) with(ctx context.Context, a access, fn func(context.Context, *session) error) error {
 	s, err := t.open(ctx)
 	if err != nil {
 		return err
 	}
 	defer s.store.Close()
-	err = s.locked(ctx, t.lockOptions(exclusive), fn)
+	if t.noLock && (a == reading || a == checking) {
+		return fn(ctx, s)
+	}
+	err = s.locked(ctx, t.lockOptions(a), func(ctx context.Context, s *session) error {
+		if s.lock.Missing() {
+			t.warn("the credentials may only read, so there is no lock")
+		}
+		return fn(ctx, s)
+	})
 	if s.leftLock != nil {
 		t.warn("%v", s.leftLock)
 	}
 	return err
 }
 
-func (t *tool) lockOptions(exclusive bool) repo.LockOptions {
+func (t *tool) lockOptions(a access) repo.LockOptions {
 	host, err := os.Hostname()
 	if err != nil {
 		host = "unknown"
 	}
-	return repo.LockOptions{Exclusive: exclusive, Host: fmt.Sprintf("%s/%d", host, os.Getpid()), Wait: t.lockWait, ReadOnlyOK: t.noLock}
+	return repo.LockOptions{
+		Exclusive: a == checking || a == exclusive, Host: fmt.Sprintf("%s/%d", host, os.Getpid()), Wait: t.lockWait,
+		ReadOnlyOK: a == reading || a == checking,
+	}
+}
+
+// choose returns the snapshot that is meant. One that is named is found even if others cannot be read; the latest is
+// not known then.
+func (s *session) choose(ctx context.Context, choice selection) (repo.SnapshotInfo, error) {
+	snapshots, err := s.repository.Snapshots(ctx)
+	if err != nil && (choice.id == "" || len(snapshots) == 0) {
+		return repo.SnapshotInfo{}, fmt.Errorf("not every snapshot can be read, so name the one to restore by its ID: %w", err)
+	}
+	return choice.choose(snapshots)
 }
 
 // locked calls fn under a lock. What was done stays done if the lock cannot be removed: it goes stale by itself.

@@ -5,6 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"path"
+	"sync"
+
+	"golang.org/x/sync/errgroup"
 
 	"example.com/pvcbackup/backup/repo"
 	"example.com/pvcbackup/backup/repo/tree"
@@ -65,17 +69,22 @@ func Check(ctx context.Context, r *repo.Repository, o CheckOptions) (*CheckRepor
 		c.problem("snapshots", err)
 	}
 	c.report.Snapshots = len(snapshots)
-	if err := r.LoadIndex(ctx); err != nil {
-		return nil, fmt.Errorf("the index cannot be read: %w", err)
+	if ok, err := c.index(ctx); !ok || err != nil {
+		return c.report, err
 	}
 	packs, err := c.packs(ctx)
 	if err != nil {
 		return nil, err
 	}
 	for _, snapshot := range snapshots {
-		c.snapshot(ctx, snapshot)
+		if err := c.snapshot(ctx, snapshot); err != nil {
+			return nil, err
+		}
 	}
-	return c.report, errors.Join(c.read(ctx, packs, o), ctx.Err())
+	if err := c.runs(ctx, snapshots); err != nil {
+		return nil, err
+	}
+	return c.report, c.read(ctx, packs, o)
 }
 
 type checker struct {
@@ -86,6 +95,50 @@ type checker struct {
 
 func (c *checker) problem(subject string, err error) {
 	c.report.Problems = append(c.report.Problems, Problem{Subject: subject, Err: err})
+}
+
+func (c *checker) note(format string, args ...any) {
+	c.report.Notes = append(c.report.Notes, fmt.Sprintf(format, args...))
+}
+
+// index loads the index. If it cannot be read it reports every file that cannot, and false: with a part of the index
+// everything else would look damaged.
+func (c *checker) index(ctx context.Context) (ok bool, err error) {
+	failed := c.repository.LoadIndex(ctx)
+	if failed == nil {
+		return true, nil
+	}
+	found := len(c.report.Problems)
+	for file, err := range c.repository.ListFiles(ctx, repo.IndexFile) {
+		if err != nil {
+			return false, err
+		}
+		if _, err := c.repository.LoadIndexFile(ctx, file.ID); errors.Is(err, repo.ErrDamaged) {
+			c.problem("index "+file.ID.String(), err)
+		}
+	}
+	if len(c.report.Problems) > found {
+		c.note("an index file is damaged, so nothing else was checked: stock restic's repair index makes a new one from the packs")
+		return false, nil
+	}
+	return false, fmt.Errorf("the index cannot be read: %w", failed)
+}
+
+// runs notes runs whose snapshot is not there.
+func (c *checker) runs(ctx context.Context, snapshots []repo.SnapshotInfo) error {
+	listed := map[repo.ID]bool{}
+	for _, s := range snapshots {
+		listed[s.ID] = true
+	}
+	dangling, err := danglingRuns(ctx, c.repository, listed)
+	if len(dangling) > 0 {
+		c.note("%d runs have no snapshot: prune removes them", len(dangling))
+	}
+	if errors.Is(err, ErrDoubt) || errors.Is(err, repo.ErrDamaged) {
+		c.problem("snapshots", err)
+		return nil
+	}
+	return err
 }
 
 // packs checks that every pack that the index lists is in the store with the size that follows, and returns those.
@@ -110,34 +163,32 @@ func (c *checker) packs(ctx context.Context) ([]repo.IndexedPack, error) {
 		}
 	}
 	if len(stored) > 0 {
-		c.report.Notes = append(c.report.Notes, fmt.Sprintf("%d packs are in no index: prune removes them", len(stored)))
+		c.note("%d packs are in no index: prune removes them once they are old enough", len(stored))
 	}
 	return good, nil
 }
 
-func (c *checker) snapshot(ctx context.Context, s repo.SnapshotInfo) {
+// snapshot checks what can be reached from a snapshot and was not checked before.
+func (c *checker) snapshot(ctx context.Context, s repo.SnapshotInfo) error {
 	if s.Tree == nil {
 		c.problem("snapshot "+s.ID.String(), errors.New("it has no tree"))
-		return
+		return nil
 	}
-	for pending := []repo.ID{*s.Tree}; len(pending) > 0 && ctx.Err() == nil; {
-		next := pending[len(pending)-1]
-		pending = pending[:len(pending)-1]
-		if !c.trees[next] {
-			c.trees[next] = true
-			pending = append(pending, c.tree(ctx, next)...)
+	return walk(ctx, c.repository, []place{{*s.Tree, "/"}}, c.trees, func(at place, encoded []byte, err error) ([]place, error) {
+		subject := fmt.Sprintf("tree %s (%.200q in snapshot %s)", at.tree.Short(), at.path, s.ID.Short())
+		if err == nil {
+			return c.tree(subject, at, encoded), nil
 		}
-	}
+		if ctx.Err() != nil || !errors.Is(err, repo.ErrDamaged) && !errors.Is(err, repo.ErrNotFound) {
+			return nil, err
+		}
+		c.problem(subject, err)
+		return nil, nil
+	})
 }
 
 // tree checks one tree and returns the ones below it. The decoder checks names, order and types.
-func (c *checker) tree(ctx context.Context, id repo.ID) (below []repo.ID) {
-	subject := "tree " + id.String()
-	encoded, err := c.repository.LoadBlob(ctx, repo.BlobHandle{Type: repo.TreeBlob, ID: id}, nil)
-	if err != nil {
-		c.problem(subject, err)
-		return nil
-	}
+func (c *checker) tree(subject string, at place, encoded []byte) (below []place) {
 	for node, err := range tree.All(encoded) {
 		if err != nil {
 			c.problem(subject, err)
@@ -145,10 +196,10 @@ func (c *checker) tree(ctx context.Context, id repo.ID) (below []repo.ID) {
 		}
 		switch node.Type {
 		case tree.Dir:
-			below = append(below, node.Subtree)
+			below = append(below, place{node.Subtree, path.Join(at.path, node.Name)})
 		case tree.File:
 			if err := c.content(node); err != nil {
-				c.problem(fmt.Sprintf("%s, file %q", subject, node.Name), err)
+				c.problem(fmt.Sprintf("%s, file %.200q", subject, node.Name), err)
 			}
 		}
 	}
@@ -171,6 +222,9 @@ func (c *checker) content(node *tree.Node) error {
 	return nil
 }
 
+// readers is how many packs are read at once. Each is held in memory.
+const readers = 3
+
 // read reads packs whole: hash, header and every blob.
 func (c *checker) read(ctx context.Context, packs []repo.IndexedPack, o CheckOptions) error {
 	var chosen []repo.IndexedPack
@@ -179,47 +233,26 @@ func (c *checker) read(ctx context.Context, packs []repo.IndexedPack, o CheckOpt
 			chosen = append(chosen, pack)
 		}
 	}
-	for i, pack := range chosen {
-		if err := ctx.Err(); err != nil {
+	var mu sync.Mutex
+	group, ctx := errgroup.WithContext(ctx)
+	group.SetLimit(readers)
+	for _, pack := range chosen {
+		group.Go(func() error {
+			if ctx.Err() != nil {
+				return context.Cause(ctx)
+			}
+			damage, err := c.repository.CheckPack(ctx, pack)
+			mu.Lock()
+			defer mu.Unlock()
+			if damage != nil {
+				c.problem("pack "+pack.ID.String(), damage)
+			}
+			c.report.PacksRead++
+			if o.Progress != nil {
+				o.Progress(c.report.PacksRead, len(chosen))
+			}
 			return err
-		}
-		if err := c.pack(ctx, pack); err != nil {
-			c.problem("pack "+pack.ID.String(), err)
-		}
-		c.report.PacksRead++
-		if o.Progress != nil {
-			o.Progress(i+1, len(chosen))
-		}
+		})
 	}
-	return nil
-}
-
-func (c *checker) pack(ctx context.Context, pack repo.IndexedPack) error {
-	header, err := c.repository.PackHeader(ctx, pack.ID, repo.PackSize(pack.Blobs))
-	if err != nil {
-		return err
-	}
-	if !sameBlobs(header, pack.Blobs) {
-		return errors.New("its header and the index list different blobs")
-	}
-	var errs []error
-	err = c.repository.ReadPack(ctx, pack.ID, pack.Blobs, func(blob repo.PackedBlob, _ []byte, err error) error {
-		if err != nil {
-			errs = append(errs, fmt.Errorf("blob %s: %w", blob.ID, err))
-		}
-		return nil
-	})
-	return errors.Join(append(errs, err)...)
-}
-
-func sameBlobs(a, b []repo.PackedBlob) bool {
-	if len(a) != len(b) {
-		return false
-	}
-	for i := range a {
-		if a[i] != b[i] {
-			return false
-		}
-	}
-	return true
+	return group.Wait()
 }

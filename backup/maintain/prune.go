@@ -1,6 +1,7 @@
 package maintain
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -8,6 +9,7 @@ import (
 	"time"
 
 	"example.com/pvcbackup/backup/repo"
+	"example.com/pvcbackup/blobstore"
 )
 
 // PruneOptions bound a prune. The zero value is right for most callers.
@@ -22,6 +24,8 @@ type PruneOptions struct {
 	Grace time.Duration
 	// Now is compared with the times that the store gives its objects. Zero means time.Now.
 	Now time.Time
+	// Progress is told how many bytes of how many were moved out of packs that go; nil tells nobody.
+	Progress func(done, total int64)
 }
 
 func (o PruneOptions) withDefaults() PruneOptions {
@@ -57,6 +61,10 @@ type PrunePlan struct {
 	UsedBytes, UnusedBytes, FreedBytes int64
 
 	repository *repo.Repository
+	progress   func(done, total int64)
+	// dangling are snapshots of runs that have no snapshot file. What they refer to may be going, so that no later
+	// attempt of the run may bring them back.
+	dangling []repo.ID
 	// keep says which blobs have to be moved out of which pack.
 	keep map[repo.ID][]repo.PackedBlob
 	// lost are indexed packs that are not in the store and hold nothing in use.
@@ -66,26 +74,39 @@ type PrunePlan struct {
 // ErrDoubt is why a prune stops before it deletes anything: what it knows does not fit together.
 var ErrDoubt = errors.New("the repository is not consistent, so nothing is deleted: run check")
 
+// doubt marks what a store answered as ErrDoubt, and leaves alone that it did not answer.
+func doubt(err error) error {
+	for _, silent := range []error{blobstore.ErrUnavailable, blobstore.ErrPermission, blobstore.ErrCanceled, context.Canceled, context.DeadlineExceeded, repo.ErrLockLost} {
+		if errors.Is(err, silent) {
+			return err
+		}
+	}
+	return fmt.Errorf("%w: %w", ErrDoubt, err)
+}
+
 // PlanPrune finds out what is in use. Call it under the exclusive lock, and execute the plan under the same one.
 func PlanPrune(ctx context.Context, r *repo.Repository, o PruneOptions) (*PrunePlan, error) {
 	o = o.withDefaults()
-	snapshots, err := r.Snapshots(ctx)
+	if r.Version() < 2 {
+		return nil, fmt.Errorf("%w: version %d is not pruned; restic's migrate makes it version 2", repo.ErrVersion, r.Version())
+	}
+	snapshots, dangling, err := census(ctx, r)
 	if err != nil {
-		return nil, fmt.Errorf("%w: %w", ErrDoubt, err)
+		return nil, err
 	}
 	if err := r.LoadIndex(ctx); err != nil {
-		return nil, fmt.Errorf("%w: %w", ErrDoubt, err)
+		return nil, doubt(err)
 	}
 	needed, err := used(ctx, r, snapshots)
 	if err != nil {
-		return nil, fmt.Errorf("%w: %w", ErrDoubt, err)
+		return nil, doubt(err)
 	}
 	stored, err := listPacks(ctx, r)
 	if err != nil {
 		return nil, err
 	}
-	p := &planner{plan: &PrunePlan{repository: r, keep: map[repo.ID][]repo.PackedBlob{}}, options: o, needed: needed, stored: stored}
-	return p.make()
+	plan := &PrunePlan{repository: r, dangling: dangling, keep: map[repo.ID][]repo.PackedBlob{}, progress: o.Progress}
+	return (&planner{plan: plan, options: o, needed: needed, stored: stored}).make()
 }
 
 func listPacks(ctx context.Context, r *repo.Repository) (map[repo.ID]repo.FileInfo, error) {
@@ -147,10 +168,7 @@ func (p *planner) judgePacks() ([]packUse, error) {
 		index = append(index, entry)
 	}
 	slices.SortFunc(index, func(a, b listed) int {
-		if a.used != b.used {
-			return int(max(min(b.used-a.used, 1), -1))
-		}
-		return slices.Compare(a.id[:], b.id[:])
+		return cmp.Or(cmp.Compare(b.used, a.used), slices.Compare(a.id[:], b.id[:]))
 	})
 	var packs []packUse
 	for _, entry := range index {
@@ -268,6 +286,9 @@ func boolOrder(first bool) int {
 // blobs are moved, listed and read back; a new index is written and the old one removed; then the packs that nothing
 // lists any more are deleted. It returns how many bytes were freed.
 func (p *PrunePlan) Execute(ctx context.Context) (freed int64, err error) {
+	if err := p.repository.RemoveSnapshots(ctx, p.dangling...); err != nil {
+		return 0, fmt.Errorf("removing runs without a snapshot: %w", err)
+	}
 	freed, err = p.remove(ctx, p.Unindexed)
 	if err != nil {
 		return freed, err
@@ -304,6 +325,10 @@ func (p *PrunePlan) repack(ctx context.Context) (added int64, err error) {
 	}
 	w := p.repository.NewWriter(ctx, &repo.WriterOptions{StoreKnown: true})
 	defer w.Abort()
+	var done, total int64
+	for _, blobs := range p.keep {
+		total += repo.PackSize(blobs)
+	}
 	for _, file := range p.Repack {
 		err := p.repository.ReadPack(ctx, file.ID, p.keep[file.ID], func(blob repo.PackedBlob, plain []byte, err error) error {
 			if err != nil {
@@ -313,7 +338,10 @@ func (p *PrunePlan) repack(ctx context.Context) (added int64, err error) {
 			return err
 		})
 		if err != nil {
-			return 0, fmt.Errorf("%w: moving what is in use out of pack %s: %w", ErrDoubt, file.ID.Short(), err)
+			return 0, fmt.Errorf("moving what is in use out of pack %s: %w", file.ID.Short(), err)
+		}
+		if done += repo.PackSize(p.keep[file.ID]); p.progress != nil {
+			p.progress(done, total)
 		}
 	}
 	if err := w.Flush(ctx); err != nil {

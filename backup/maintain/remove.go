@@ -4,12 +4,20 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"iter"
 	"strings"
 	"time"
 
 	"example.com/pvcbackup/backup/repo"
 	"example.com/pvcbackup/blobstore"
 )
+
+// Store is what removing a repository needs of its store; *blobstore.Store satisfies it.
+type Store interface {
+	List(ctx context.Context, prefix string) iter.Seq2[blobstore.Object, error]
+	Delete(ctx context.Context, key string) error
+	DeleteAll(ctx context.Context, prefix string) (int, error)
+}
 
 // ErrInUse is why a repository is not removed: it holds snapshots.
 var ErrInUse = errors.New("the repository holds snapshots, so it is not removed")
@@ -24,10 +32,10 @@ const youngAge = 15 * time.Minute
 // RemoveRepository deletes a repository that holds no snapshot any more. Call it under the exclusive lock, whose own
 // object it leaves to be removed with the lock. What it deletes first is worthless without what it deletes last, so that
 // after a crash either it can be called again, or RemoveRest recognises what is left.
-func RemoveRepository(ctx context.Context, r *repo.Repository, store *blobstore.Store) error {
-	snapshots, err := r.Snapshots(ctx)
+func RemoveRepository(ctx context.Context, r *repo.Repository, store Store) error {
+	snapshots, _, err := census(ctx, r)
 	if err != nil {
-		return fmt.Errorf("not every snapshot can be read, so the repository is not removed: %w", err)
+		return err
 	}
 	if len(snapshots) > 0 {
 		return fmt.Errorf("%w: %d of them", ErrInUse, len(snapshots))
@@ -49,7 +57,7 @@ func RemoveRepository(ctx context.Context, r *repo.Repository, store *blobstore.
 // RemoveRest deletes what is left of a repository whose config is gone and that holds neither data nor snapshots: the
 // rest of a removal, or of a creation, that was interrupted. Anything else is left as it is: ErrInUse, or ErrYoung if
 // a key is so new that the repository may just be being created.
-func RemoveRest(ctx context.Context, store *blobstore.Store, now time.Time) error {
+func RemoveRest(ctx context.Context, store Store, now time.Time) error {
 	var keys []string
 	for object, err := range store.List(ctx, "") {
 		if err != nil {
@@ -71,7 +79,7 @@ func RemoveRest(ctx context.Context, store *blobstore.Store, now time.Time) erro
 	return nil
 }
 
-func removeObject(ctx context.Context, store *blobstore.Store, key string) error {
+func removeObject(ctx context.Context, store Store, key string) error {
 	if err := store.Delete(ctx, key); err != nil && !errors.Is(err, blobstore.ErrNotFound) {
 		return err
 	}
