@@ -65,7 +65,7 @@ func (b *batch) close() {
 
 // file plans one file. It refuses content that is not in the index, or whose length is not the file's.
 func (r *restore) file(ctx context.Context, rel string, n *tree.Node) error {
-	f := &file{rel: rel, node: n}
+	f := &file{rel: rel, node: n, fd: -1}
 	p := part{f: f}
 	offset := int64(0)
 	var parts []part
@@ -202,6 +202,9 @@ func (w *worker) create(f *file) error {
 			return err
 		}
 		f.ready = true
+		if f.node.Size < holeBlock {
+			return nil // it is written whole
+		}
 		return fsmeta.Retry(func() error { return unix.Ftruncate(f.fd, int64(f.node.Size)) })
 	}
 	err = create()
@@ -356,14 +359,9 @@ func readFull(fd int, buf []byte, offset int64) (int, error) {
 	return done, nil
 }
 
-// complete closes a file whose content is there, and sets its metadata.
+// complete sets the metadata of a file whose content is there, and closes it.
 func (w *worker) complete(f *file) error {
-	if f.ready {
-		f.ready = false
-		if err := unix.Close(f.fd); err != nil && !errors.Is(err, unix.EINTR) { // some filesystems tell only now that they are full
-			return at(f.rel, err)
-		}
-	} else if !f.kept {
+	if !f.ready && !f.kept {
 		w.tally.skipped.Add(1)
 		w.tally.planned[files].Add(^uint64(0))
 		return nil
@@ -371,7 +369,14 @@ func (w *worker) complete(f *file) error {
 	dir, name := split(f.rel)
 	dirfd, err := w.dirs.get(dir)
 	if err == nil {
-		err = w.metadata(dirfd, name, f.rel, f.node)
+		err = w.metadata(dirfd, name, f.fd, f.rel, f.node)
+	}
+	if f.ready {
+		f.ready = false
+		// Some filesystems tell only now that they are full.
+		if closeErr := unix.Close(f.fd); err == nil && !errors.Is(closeErr, unix.EINTR) {
+			err = closeErr
+		}
 	}
 	if err != nil {
 		return at(f.rel, err)

@@ -14,8 +14,8 @@ import (
 )
 
 // metadata sets owner, attributes, mode and times of an entry, in this order: a change of owner clears setuid and file
-// capabilities, and an ACL is masked by the mode. Then it compares.
-func (r *restore) metadata(dirfd int, name, rel string, n *tree.Node) error {
+// capabilities, and an ACL is masked by the mode. Then it compares. fd is the entry if it is open, else -1.
+func (r *restore) metadata(dirfd int, name string, fd int, rel string, n *tree.Node) error {
 	st, err := fsmeta.Lstat(dirfd, name)
 	if err != nil {
 		return err
@@ -30,7 +30,12 @@ func (r *restore) metadata(dirfd int, name, rel string, n *tree.Node) error {
 		r.tally.modes.add(rel, errors.New("no setuid or setgid for another owner"))
 	}
 	if n.Type != tree.Symlink {
-		if err := chmod(dirfd, name, mode); err != nil {
+		if fd >= 0 {
+			err = fsmeta.Retry(func() error { return unix.Fchmod(fd, fsmeta.UnixMode(mode)) })
+		} else {
+			err = chmod(dirfd, name, mode)
+		}
+		if err != nil {
 			return fmt.Errorf("set the mode: %w", err)
 		}
 	}
@@ -158,7 +163,7 @@ func (r *restore) compare(dirfd int, name, rel string, n *tree.Node, mode fs.Fil
 // alone may do that, so what is not permitted is counted.
 func (r *restore) rootMetadata(n *tree.Node) error {
 	root := *n
-	err := r.metadata(r.target.fd, ".", ".", &root)
+	err := r.metadata(r.target.fd, ".", -1, ".", &root)
 	if errors.Is(err, unix.EPERM) || errors.Is(err, unix.EROFS) {
 		r.tally.modes.add(".", err)
 		return nil

@@ -363,7 +363,7 @@ func (r *restore) finish(base *tree.Node) error {
 		parent, name := split(d.rel)
 		fd, err := cache.get(parent)
 		if err == nil {
-			err = r.metadata(fd, name, d.rel, d.node)
+			err = r.metadata(fd, name, -1, d.rel, d.node)
 		}
 		if err != nil {
 			return at(d.rel, err)

@@ -42,7 +42,7 @@ func (r *restore) special(dirfd int, rel string, n *tree.Node) error {
 		return nil
 	}
 	if err == nil {
-		err = r.metadata(dirfd, n.Name, rel, n)
+		err = r.metadata(dirfd, n.Name, -1, rel, n)
 	}
 	if err != nil {
 		return at(rel, err)
