@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"slices"
 	"strings"
 
@@ -116,10 +115,7 @@ func (s *siblings) find(name string) *tree.Node {
 	for s.in != nil {
 		if s.next == nil {
 			n, err := s.in.Next()
-			if err != nil {
-				if !errors.Is(err, io.EOF) {
-					s.next = nil
-				}
+			if err != nil { // its end, or disorder: no more can be told of it
 				s.in = nil
 				return nil
 			}
