@@ -160,7 +160,7 @@ func TestBuildJobRefuses(t *testing.T) {
 		"no target": {func(t *backup.Task, _ *Options) {
 			t.Request = contract.Request{Operation: contract.OperationRestore, Restore: &contract.Restore{}}
 		}, "names no target claim"},
-		"a broken request":    {func(t *backup.Task, _ *Options) { t.Request.Backup = nil }, "the request cannot be encoded"},
+		"a broken request": {func(t *backup.Task, _ *Options) { t.Request.Backup = nil }, "the request cannot be encoded"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			task, o := testTask(), Options{Image: "image"}

@@ -150,6 +150,9 @@ func owned(job *batchv1.Job, task backup.Task, labels map[string]string) bool {
 
 // call bounds one call to the API server.
 func (m *Mover) call(ctx context.Context, do func(context.Context) error) error {
+	if err := ctx.Err(); err != nil {
+		return err // a cache would say something else
+	}
 	ctx, cancel := context.WithTimeout(ctx, m.options.Timeout)
 	defer cancel()
 	return do(ctx)

@@ -40,6 +40,8 @@ func Observe(task backup.Task, job *batchv1.Job, pods []corev1.Pod) Observed {
 	}
 	status := moverStatus(pod)
 	switch {
+	case status.State.Terminated != nil && tellsMore(pod, status.State.Terminated):
+		seen.MoverState = backup.MoverState{Phase: backup.MoverRunning, Since: status.State.Terminated.StartedAt.Time}
 	case status.State.Terminated != nil:
 		// The container's end counts, not the Pod's phase: a container that a service mesh adds may run on.
 		seen.MoverState = ended(task, pod, status.State.Terminated)
@@ -67,6 +69,21 @@ func choosePod(pods []corev1.Pod) *corev1.Pod {
 		}
 	}
 	return chosen
+}
+
+// tellsMore reports whether the Pod's end, which its node is about to report, may say more about how the mover ended
+// than the container's does: it was killed or told to stop, and only the Pod's status says why.
+func tellsMore(pod *corev1.Pod, how *corev1.ContainerStateTerminated) bool {
+	result, err := contract.DecodeResult(how.Message)
+	if podEnded(pod) || err == nil && result.Reason != contract.ReasonInterrupted {
+		return false
+	}
+	for _, status := range pod.Status.ContainerStatuses {
+		if status.State.Terminated == nil {
+			return false // what somebody added to the Pod keeps it from ending
+		}
+	}
+	return true
 }
 
 func moverStatus(pod *corev1.Pod) corev1.ContainerStatus {

@@ -116,6 +116,21 @@ func TestMoverEndsThoughAnotherContainerRunsOn(t *testing.T) {
 	require.True(t, got.Result.Good())
 }
 
+func TestWhyAMoverWasStoppedIsWaitedFor(t *testing.T) {
+	job := testJob(testTask(), 1)
+	for name, change := range map[string]func(*corev1.Pod){
+		"killed": terminated(137, "Error", ""), "told to stop": terminated(130, "Error", message(interrupted())),
+	} {
+		pod := testPod(job, change)
+		pod.Status.Phase = corev1.PodRunning
+		require.Equal(t, backup.MoverRunning, Observe(testTask(), job, []corev1.Pod{*pod}).Phase, name)
+		pod.Status.ContainerStatuses = append(pod.Status.ContainerStatuses, corev1.ContainerStatus{Name: "proxy", State: corev1.ContainerState{
+			Running: &corev1.ContainerStateRunning{},
+		}})
+		require.Equal(t, backup.MoverEnded, Observe(testTask(), job, []corev1.Pod{*pod}).Phase, name+" beside a proxy")
+	}
+}
+
 func TestJobWithoutAPod(t *testing.T) {
 	task := testTask()
 	job := testJob(task, 1)

@@ -35,7 +35,7 @@ func (w *worker) container(ctx, run context.Context, spec *corev1.Container, mou
 			return // as on a node that lost its power
 		}
 		again := run.Err() == nil && restarts(w.pod().Spec.RestartPolicy, end.ExitCode)
-		w.change(ctx, func(s *podStatus) { s.terminated(spec.Name, end, again) })
+		w.change(ctx, func(s *podStatus) { s.terminated(spec.Name, end, again, context.Cause(run)) })
 		if !again {
 			return
 		}

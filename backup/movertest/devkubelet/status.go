@@ -130,13 +130,19 @@ func (s *podStatus) running(container string, since metav1.Time) {
 	}
 }
 
-// terminated: the process ended, for good or to be started again.
-func (s *podStatus) terminated(container string, end corev1.ContainerStateTerminated, again bool) {
+// terminated: the process ended, for good or to be started again. The Pod's end is told with its last container's.
+func (s *podStatus) terminated(container string, end corev1.ContainerStateTerminated, again bool, why error) {
 	c, no := s.container(container), false
 	c.Ready, c.Started = false, &no
 	s.ready(false, "ContainersNotReady")
 	if !again {
 		c.State = corev1.ContainerState{Terminated: &end}
+		for _, other := range s.status.ContainerStatuses {
+			if other.State.Terminated == nil {
+				return
+			}
+		}
+		s.finish(why)
 		return
 	}
 	c.RestartCount++
@@ -146,8 +152,8 @@ func (s *podStatus) terminated(container string, end corev1.ContainerStateTermin
 
 // finish: no container runs any more, and none will.
 func (s *podStatus) finish(why error) {
-	if s.status.Phase == corev1.PodFailed {
-		return // refused
+	if s.status.Phase == corev1.PodFailed || s.status.Phase == corev1.PodSucceeded {
+		return // said before
 	}
 	s.status.Phase = corev1.PodSucceeded
 	for _, c := range s.status.ContainerStatuses {
