@@ -13,6 +13,7 @@ import (
 	"sync"
 	"time"
 
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 )
@@ -22,6 +23,7 @@ type Cluster struct {
 	options Options
 	dir     string
 	socket  string // of the CSI driver
+	crds    []*unstructured.Unstructured
 	pki     *pki
 	ports   []*port // etcd's and the API server's
 	admin   *rest.Config
@@ -56,7 +58,7 @@ func Start(ctx context.Context, o Options) (*Cluster, error) {
 
 func (c *Cluster) start(ctx context.Context) error {
 	for _, step := range []func(context.Context) error{
-		c.findPrograms, c.makeDir, c.reservePorts, c.makeCertificates,
+		c.findPrograms, c.readCRDs, c.makeDir, c.reservePorts, c.makeCertificates,
 		c.startDriver, c.startEtcd, c.startAPIServer, c.startControllers, c.installCRDs, c.startCSI, c.awaitNamespace,
 	} {
 		if err := step(ctx); err != nil {

@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -146,6 +147,7 @@ func snapshotReady(t *testing.T, snapshots dynamic.ResourceInterface, name strin
 }
 
 func TestAClaimIsFilledSnapshottedAndRestoredAndNothingIsLeft(t *testing.T) {
+	defer goleak.VerifyNone(t, goleak.IgnoreCurrent())
 	c := started(t, Options{CSI: &CSI{}})
 	clientset, err := kubernetes.NewForConfig(c.RESTConfig())
 	require.NoError(t, err)
@@ -189,6 +191,7 @@ func TestAClaimIsFilledSnapshottedAndRestoredAndNothingIsLeft(t *testing.T) {
 		return nil
 	})
 
+	require.NoError(t, c.InstallCRDs(t.Context(), filepath.Join(c.options.Binaries, "crd")), "again")
 	require.NoError(t, c.Err())
 	require.Len(t, running(t, c.Dir()), 8)
 	require.NoError(t, c.Stop())

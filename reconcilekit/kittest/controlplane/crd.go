@@ -7,9 +7,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -21,47 +21,49 @@ import (
 
 var definitions = schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"}
 
-// installCRDs installs what the options ask for, and the snapshot APIs with CSI.
-func (c *Cluster) installCRDs(ctx context.Context) error {
+// readCRDs reads what the options ask for, and the snapshot APIs with CSI, before anything is started.
+func (c *Cluster) readCRDs(context.Context) (err error) {
 	paths := c.options.CRDs
 	if c.options.CSI != nil {
 		paths = append([]string{filepath.Join(c.options.Binaries, "crd")}, paths...)
 	}
-	if len(paths) == 0 {
-		return nil
-	}
-	return c.InstallCRDs(ctx, paths...)
+	c.crds, err = readDefinitions(paths)
+	return err
 }
+
+func (c *Cluster) installCRDs(ctx context.Context) error { return c.install(ctx, c.crds) }
 
 // InstallCRDs installs custom resource definitions, in YAML or JSON, from files and from the files of directories,
 // and returns when all are served. What is there is left alone. Objects of other kinds are passed over.
 func (c *Cluster) InstallCRDs(ctx context.Context, paths ...string) error {
+	crds, err := readDefinitions(paths)
+	if err != nil {
+		return err
+	}
+	return c.install(ctx, crds)
+}
+
+func (c *Cluster) install(ctx context.Context, crds []*unstructured.Unstructured) error {
 	client, err := dynamic.NewForConfig(c.admin)
 	if err != nil {
 		return err
 	}
-	var names []string
-	for _, path := range paths {
-		crds, err := readDefinitions(path)
-		if err != nil {
-			return fmt.Errorf("reading custom resource definitions: %w", err)
-		}
-		for _, crd := range crds {
-			_, err := client.Resource(definitions).Create(ctx, crd, metav1.CreateOptions{})
-			if err != nil && !apierrors.IsAlreadyExists(err) {
-				return fmt.Errorf("installing the definition %s: %w", crd.GetName(), err)
-			}
-			names = append(names, crd.GetName())
+	for _, crd := range crds {
+		_, err := client.Resource(definitions).Create(ctx, crd, metav1.CreateOptions{})
+		if err != nil && !apierrors.IsAlreadyExists(err) {
+			return fmt.Errorf("installing the definition %s: %w", crd.GetName(), err)
 		}
 	}
-	for _, name := range names {
-		if err := c.until(ctx, "the definition "+name+" to be established", func(ctx context.Context) error {
-			return established(ctx, client, name)
+	for _, crd := range crds {
+		if err := c.until(ctx, "the definition "+crd.GetName()+" to be established", func(ctx context.Context) error {
+			return established(ctx, client, crd.GetName())
 		}); err != nil {
 			return err
 		}
 	}
-	c.say("installed %d definitions", len(names))
+	if len(crds) > 0 {
+		c.say("installed %d definitions", len(crds))
+	}
 	return nil
 }
 
@@ -79,30 +81,45 @@ func established(ctx context.Context, client dynamic.Interface, name string) err
 	return fmt.Errorf("it is not: %v", conditions)
 }
 
-// readDefinitions reads a file, or the YAML and JSON files of a directory.
-func readDefinitions(path string) ([]*unstructured.Unstructured, error) {
-	info, err := os.Stat(path)
-	if err != nil {
-		return nil, err
-	}
-	if !info.IsDir() {
-		return readFile(path)
-	}
+// readDefinitions reads files, and the YAML and JSON files of directories.
+func readDefinitions(paths []string) ([]*unstructured.Unstructured, error) {
 	var all []*unstructured.Unstructured
-	for _, pattern := range []string{"*.yaml", "*.yml", "*.json"} {
-		files, err := fs.Glob(os.DirFS(path), pattern)
+	for _, path := range paths {
+		files, err := manifests(path)
 		if err != nil {
-			return nil, err
+			return nil, fmt.Errorf("reading custom resource definitions: %w", err)
 		}
 		for _, file := range files {
-			crds, err := readFile(filepath.Join(path, file))
+			crds, err := readFile(file)
 			if err != nil {
-				return nil, err
+				return nil, fmt.Errorf("reading custom resource definitions: %w", err)
 			}
 			all = append(all, crds...)
 		}
 	}
 	return all, nil
+}
+
+// manifests returns a file, or the YAML and JSON files of a directory.
+func manifests(path string) ([]string, error) {
+	info, err := os.Stat(path)
+	if err != nil {
+		return nil, err
+	}
+	if !info.IsDir() {
+		return []string{path}, nil
+	}
+	entries, err := os.ReadDir(path)
+	if err != nil {
+		return nil, err
+	}
+	var files []string
+	for _, e := range entries {
+		if slices.Contains([]string{".yaml", ".yml", ".json"}, filepath.Ext(e.Name())) {
+			files = append(files, filepath.Join(path, e.Name()))
+		}
+	}
+	return files, nil
 }
 
 func readFile(path string) ([]*unstructured.Unstructured, error) {
