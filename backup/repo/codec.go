@@ -34,23 +34,32 @@ func newDecoder(options ...zstd.DOption) *zstd.Decoder {
 	return d
 }
 
-// The coders hold no state between calls; they are made once because they are large.
-var (
-	fileEncoder = sync.OnceValue(func() *zstd.Encoder { return newEncoder(zstd.SpeedDefault, 2) })
-	fileDecoder = sync.OnceValue(func() *zstd.Decoder { return newDecoder(zstd.WithDecoderMaxMemory(maxUnpacked)) })
-	blobDecoder = sync.OnceValue(func() *zstd.Decoder { return newDecoder(zstd.WithDecodeAllCapLimit(true)) })
-)
+// codec compresses unpacked files, and decompresses them and blobs. Its coders are made when they are first needed,
+// because they are large.
+type codec struct {
+	fileEncoder func() *zstd.Encoder
+	fileDecoder func() *zstd.Decoder
+	blobDecoder func() *zstd.Decoder
+}
+
+func newCodec() *codec {
+	return &codec{
+		fileEncoder: sync.OnceValue(func() *zstd.Encoder { return newEncoder(zstd.SpeedDefault, 2) }),
+		fileDecoder: sync.OnceValue(func() *zstd.Decoder { return newDecoder(zstd.WithDecoderMaxMemory(maxUnpacked)) }),
+		blobDecoder: sync.OnceValue(func() *zstd.Decoder { return newDecoder(zstd.WithDecodeAllCapLimit(true)) }),
+	}
+}
 
 // encodeUnpacked gives the plaintext of an unpacked file that holds the JSON text.
-func encodeUnpacked(version uint, text []byte) []byte {
+func (c *codec) encodeUnpacked(version uint, text []byte) []byte {
 	if version < 2 || len(text) == 0 {
 		return text
 	}
-	return fileEncoder().EncodeAll(text, []byte{formatZstd})
+	return c.fileEncoder().EncodeAll(text, []byte{formatZstd})
 }
 
 // decodeUnpacked is the reverse; it takes what any version wrote.
-func decodeUnpacked(plain []byte) ([]byte, error) {
+func (c *codec) decodeUnpacked(plain []byte) ([]byte, error) {
 	if len(plain) == 0 {
 		return plain, nil
 	}
@@ -58,7 +67,7 @@ func decodeUnpacked(plain []byte) ([]byte, error) {
 	case '{', '[':
 		return plain, nil
 	case formatZstd:
-		text, err := fileDecoder().DecodeAll(plain[1:], nil)
+		text, err := c.fileDecoder().DecodeAll(plain[1:], nil)
 		if err != nil {
 			return nil, fmt.Errorf("decompress: %w", err)
 		}
@@ -68,11 +77,11 @@ func decodeUnpacked(plain []byte) ([]byte, error) {
 }
 
 // decompress decodes a blob into buf, which is used when it is large enough. size is the exact length expected.
-func decompress(stored []byte, size uint32, buf []byte) ([]byte, error) {
+func (c *codec) decompress(stored []byte, size uint32, buf []byte) ([]byte, error) {
 	if uint64(cap(buf)) < uint64(size) {
 		buf = make([]byte, 0, size)
 	}
-	plain, err := blobDecoder().DecodeAll(stored, buf[:0:size])
+	plain, err := c.blobDecoder().DecodeAll(stored, buf[:0:size])
 	if errors.Is(err, zstd.ErrDecoderSizeExceeded) {
 		return nil, fmt.Errorf("the blob decompresses to more than the expected %d bytes", size)
 	}

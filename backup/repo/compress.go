@@ -37,11 +37,14 @@ const (
 
 // scratch is what one worker needs to encode blobs. Buffers are kept from blob to blob.
 type scratch struct {
+	codec         *codec
 	encoder       *zstd.Encoder
 	packed, plain []byte
 }
 
-func newScratch(c Compression) *scratch { return &scratch{encoder: newEncoder(c.level(), 1)} }
+func newScratch(c *codec, level Compression) *scratch {
+	return &scratch{codec: c, encoder: newEncoder(level.level(), 1)}
+}
 
 // encode returns what to seal for a blob, and the length of plain if that is compressed, else 0. The result is valid
 // until the next call.
@@ -55,7 +58,7 @@ func (s *scratch) encode(t BlobType, plain []byte, c Compression, verify bool) (
 	}
 	if verify {
 		// Encoders have had bugs that only show when the data is needed.
-		got, err := decompress(s.packed, uint32(len(plain)), s.plain)
+		got, err := s.codec.decompress(s.packed, uint32(len(plain)), s.plain)
 		if err == nil && !bytes.Equal(got, plain) {
 			err = fmt.Errorf("the content differs")
 		}

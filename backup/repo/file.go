@@ -98,7 +98,7 @@ func (r *Repository) openUnpacked(key string, stored []byte) ([]byte, error) {
 	if err != nil {
 		return nil, damaged(key, "%w", err)
 	}
-	text, err := decodeUnpacked(plain)
+	text, err := r.codec.decodeUnpacked(plain)
 	if err != nil {
 		return nil, damaged(key, "%w", err)
 	}
@@ -107,7 +107,7 @@ func (r *Repository) openUnpacked(key string, stored []byte) ([]byte, error) {
 
 // sealUnpacked returns the bytes to store and their hash.
 func (r *Repository) sealUnpacked(text []byte) ([]byte, ID) {
-	stored := r.cipher.Seal(nil, encodeUnpacked(r.config.Version, text))
+	stored := r.cipher.Seal(nil, r.codec.encodeUnpacked(r.config.Version, text))
 	return stored, id.Hash(stored)
 }
 

@@ -11,13 +11,10 @@ import (
 // move. A blob that is in several packs has several entries.
 type index struct {
 	tables [TreeBlob + 1]table
-
-	mu    sync.RWMutex
-	packs []ID
-	known map[ID]uint32 // number of a pack in packs
+	packs  table // of entries with an id only; an entry's number is the pack's
 }
 
-func newIndex() *index { return &index{known: map[ID]uint32{}} }
+func newIndex() *index { return &index{} }
 
 type entry struct {
 	id                          ID
@@ -25,22 +22,10 @@ type entry struct {
 }
 
 func (x *index) add(pack ID, blobs []PackedBlob) {
-	number := x.number(pack)
+	number := x.packs.add(entry{id: pack})
 	for _, b := range blobs {
 		x.tables[b.Type].add(entry{b.ID, number, b.Offset, b.Length, b.PlainLength})
 	}
-}
-
-func (x *index) number(pack ID) uint32 {
-	x.mu.Lock()
-	defer x.mu.Unlock()
-	if n, ok := x.known[pack]; ok {
-		return n
-	}
-	n := uint32(len(x.packs))
-	x.packs = append(x.packs, pack)
-	x.known[pack] = n
-	return n
 }
 
 // Location is one place where a blob is.
@@ -58,11 +43,9 @@ func (x *index) lookup(h BlobHandle) []Location {
 	if len(entries) == 0 {
 		return nil
 	}
-	x.mu.RLock()
-	defer x.mu.RUnlock()
 	found := make([]Location, len(entries))
 	for i, e := range entries {
-		found[i] = Location{x.packs[e.pack], e.blob(h.Type)}
+		found[i] = Location{x.packs.get(e.pack).id, e.blob(h.Type)}
 	}
 	return found
 }
@@ -83,14 +66,12 @@ func (e entry) blob(t BlobType) PackedBlob {
 // yielded too.
 func (x *index) byPack() iter.Seq2[ID, []PackedBlob] {
 	return func(yield func(ID, []PackedBlob) bool) {
-		x.mu.RLock()
-		packs := slices.Clone(x.packs)
-		x.mu.RUnlock()
+		packs := x.packs.len()
 		var grouped [TreeBlob + 1]grouping
 		for t := range grouped {
-			grouped[t] = x.tables[t].group(len(packs))
+			grouped[t] = x.tables[t].group(packs)
 		}
-		for n, pack := range packs {
+		for n := range packs {
 			var blobs []PackedBlob
 			for t := range grouped {
 				for e := range grouped[t].of(n) {
@@ -98,7 +79,7 @@ func (x *index) byPack() iter.Seq2[ID, []PackedBlob] {
 				}
 			}
 			slices.SortFunc(blobs, func(a, b PackedBlob) int { return int(int64(a.Offset) - int64(b.Offset)) })
-			if !yield(pack, blobs) {
+			if !yield(x.packs.get(uint32(n)).id, blobs) {
 				return
 			}
 		}
@@ -125,8 +106,20 @@ func (t *table) slot(id *ID) uint64 {
 	return binary.LittleEndian.Uint64(id[:8]) & uint64(len(t.slots)-1)
 }
 
-// add leaves out what it holds already.
-func (t *table) add(e entry) {
+func (t *table) get(n uint32) entry {
+	t.mu.RLock()
+	defer t.mu.RUnlock()
+	return *t.at(n)
+}
+
+func (t *table) len() int {
+	t.mu.RLock()
+	defer t.mu.RUnlock()
+	return int(t.count)
+}
+
+// add returns the number of the entry, which is an old one if there is an equal one.
+func (t *table) add(e entry) uint32 {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if uint64(t.count)+1 > uint64(len(t.slots))*3/4 {
@@ -134,8 +127,8 @@ func (t *table) add(e entry) {
 	}
 	i := t.slot(&e.id)
 	for ; t.slots[i] != 0; i = (i + 1) & uint64(len(t.slots)-1) {
-		if *t.at(t.slots[i] - 1) == e {
-			return
+		if n := t.slots[i] - 1; *t.at(n) == e {
+			return n
 		}
 	}
 	if t.count&(blockSize-1) == 0 {
@@ -144,6 +137,7 @@ func (t *table) add(e entry) {
 	*t.at(t.count) = e
 	t.count++
 	t.slots[i] = t.count
+	return t.count - 1
 }
 
 func (t *table) grow() {
@@ -222,10 +216,7 @@ func (t *table) group(packs int) grouping {
 func (g grouping) of(pack int) iter.Seq[entry] {
 	return func(yield func(entry) bool) {
 		for _, n := range g.order[g.ends[pack]:g.ends[pack+1]] {
-			g.table.mu.RLock()
-			e := *g.table.at(n)
-			g.table.mu.RUnlock()
-			if !yield(e) {
+			if !yield(g.table.get(n)) {
 				return
 			}
 		}

@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"strconv"
+	"time"
 
 	"github.com/restic/chunker"
 
@@ -35,18 +36,22 @@ func Init(ctx context.Context, s Store, password string, o *InitOptions) (*Repos
 	if o == nil {
 		o = &InitOptions{}
 	}
-	if err := mustBeAbsent(ctx, s, o.Owner); err != nil {
+	clock := o.Clock
+	if clock == nil {
+		clock = wallClock{}
+	}
+	switch state, err := settledState(ctx, s, clock, o.Owner); {
+	case err != nil:
 		return nil, err
+	case state == StateRepository:
+		r, err := Open(ctx, s, password, &o.OpenOptions)
+		return owned(ctx, r, justCreated(err), o.Owner)
 	}
 	text, err := newConfig(o)
 	if err != nil {
 		return nil, err
 	}
 	master := crypto.NewKey()
-	clock := o.Clock
-	if clock == nil {
-		clock = wallClock{}
-	}
 	keyID, err := saveKey(ctx, s, master, password, o.KeyOptions, clock.Now())
 	if err != nil {
 		return nil, err
@@ -60,40 +65,63 @@ func Init(ctx context.Context, s Store, password string, o *InitOptions) (*Repos
 	if !won {
 		// A key that does not fit the winner's config would stop restic from opening the repository.
 		if err := remove(ctx, s, KeyFile.Key(keyID)); err != nil {
-			return nil, fmt.Errorf("%w: another process created it at the same moment; the key %s must be deleted: %w", ErrAlreadyInitialised, keyID, err)
+			return nil, fmt.Errorf("%w; the key %s must be deleted", justCreated(err), keyID)
 		}
 		open.KeyHint = ID{}
 	}
 	r, err := Open(ctx, s, password, &open)
-	if err != nil && !won {
-		return nil, fmt.Errorf("%w: another process created it at the same moment: %w", ErrAlreadyInitialised, err)
+	if !won {
+		err = justCreated(err)
 	}
+	return owned(ctx, r, err, o.Owner)
+}
+
+// justCreated explains why a repository that another process created meanwhile could not be used.
+func justCreated(err error) error {
+	if err == nil {
+		return nil
+	}
+	return fmt.Errorf("%w, which another process created at the same moment: %w", ErrAlreadyInitialised, err)
+}
+
+// owned completes what Open returned by the ownership marker.
+func owned(ctx context.Context, r *Repository, err error, name string) (*Repository, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open the new repository: %w", err)
 	}
-	if o.Owner != "" {
-		if err := r.EnsureOwner(ctx, o.Owner); err != nil {
+	if name != "" {
+		if err := r.EnsureOwner(ctx, name); err != nil {
 			return nil, err
 		}
 	}
 	return r, nil
 }
 
-func mustBeAbsent(ctx context.Context, s Store, name string) error {
+// initLooks is how often, once a second, a half-initialised place is looked at: another Init may be under way there.
+const initLooks = 6
+
+// settledState returns StateAbsent, or StateRepository when another Init was seen to complete, or an error.
+func settledState(ctx context.Context, s Store, clock Clock, name string) (State, error) {
 	if name != "" {
 		if err := checkOwner(ctx, s, name); err != nil {
-			return err
+			return StateUnknown, err
 		}
 	}
-	switch state, err := Probe(ctx, s); {
-	case err != nil:
-		return fmt.Errorf("nothing was created because it is unknown what is there: %w", err)
-	case state == StateRepository:
-		return ErrAlreadyInitialised
-	case state != StateAbsent:
-		return ErrHalfInitialised
+	for look := 1; ; look++ {
+		switch state, err := Probe(ctx, s); {
+		case err != nil:
+			return StateUnknown, fmt.Errorf("nothing was created because it is unknown what is there: %w", err)
+		case state == StateRepository && look == 1:
+			return state, ErrAlreadyInitialised
+		case state != StateHalfInitialised:
+			return state, nil
+		case look == initLooks:
+			return state, ErrHalfInitialised
+		}
+		if err := sleep(ctx, clock, time.Second); err != nil {
+			return StateUnknown, err
+		}
 	}
-	return nil
 }
 
 func newConfig(o *InitOptions) ([]byte, error) {

@@ -73,7 +73,7 @@ func (r *Repository) readRange(ctx context.Context, pack ID, offset, length uint
 func (r *Repository) openBlob(pack ID, b PackedBlob, sealed, buf []byte) ([]byte, error) {
 	plain, err := r.cipher.OpenInPlace(sealed)
 	if err == nil && b.PlainLength > 0 {
-		plain, err = decompress(plain, b.PlainLength, buf)
+		plain, err = r.codec.decompress(plain, b.PlainLength, buf)
 	}
 	if err != nil {
 		return nil, damaged(PackFile.Key(pack), "%v at %d: %w", b.BlobHandle, b.Offset, err)

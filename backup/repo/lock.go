@@ -130,6 +130,7 @@ func (r *Repository) checkLocks(ctx context.Context, o *LockOptions, own ID, sus
 		return err
 	}
 	now := r.clock.Now()
+	var held error
 	for _, l := range locks {
 		if l.ID == own {
 			if skew := now.Sub(l.stored).Abs(); !l.stored.IsZero() && skew > maxClockSkew {
@@ -147,11 +148,11 @@ func (r *Repository) checkLocks(ctx context.Context, o *LockOptions, own ID, sus
 				return fmt.Errorf("%w; it is proven dead but could not be removed: %w", &LockedError{l, now.Sub(l.Time)}, err)
 			}
 		}
-		if conflict {
-			return &LockedError{l, now.Sub(l.Time)}
+		if conflict && held == nil {
+			held = &LockedError{l, now.Sub(l.Time)}
 		}
 	}
-	return nil
+	return held
 }
 
 // dead reports whether a lock's process is proven to have ended: its host is known to be dead, or the lock is old and

@@ -68,10 +68,10 @@ func fill(t testing.TB, r *repo.Repository) *repo.Snapshot {
 func TestWhatIsSavedIsLoadedAfterOpeningAgain(t *testing.T) {
 	s := repotest.NewMemory()
 	r := initRepo(t, s)
-	w := r.NewWriter(t.Context(), nil)
+	w := r.NewWriter(t.Context(), &repo.WriterOptions{PackSize: 4 << 20})
 	defer w.Abort()
 	contents := map[repo.BlobHandle][]byte{}
-	for _, data := range [][]byte{nil, []byte("x"), make([]byte, 3<<20), randomBytes(5 << 20), randomBytes(20 << 20)} {
+	for _, data := range [][]byte{nil, []byte("x"), make([]byte, 3<<20), randomBytes(1 << 20), randomBytes(5 << 20)} {
 		contents[save(t, w, repo.DataBlob, data)] = data
 		contents[save(t, w, repo.TreeBlob, data)] = data
 	}
@@ -99,4 +99,3 @@ func TestWhatIsSavedIsLoadedAfterOpeningAgain(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, len(contents), seen)
 }
-

@@ -21,6 +21,7 @@ type Repository struct {
 	master     crypto.Key
 	cipher     *crypto.Cipher
 	keyID      ID
+	codec      *codec
 
 	mu         sync.Mutex
 	idx        *index
@@ -122,7 +123,7 @@ func openWith(ctx context.Context, s Store, name ID, password string, sealedConf
 	if err != nil {
 		return nil, damaged(KeyFile.Key(name), "%w", err)
 	}
-	r := &Repository{store: s, master: master, cipher: master.Cipher(), keyID: name}
+	r := &Repository{store: s, master: master, cipher: master.Cipher(), keyID: name, codec: newCodec()}
 	text, err := r.cipher.OpenInPlace(append([]byte(nil), sealedConfig...))
 	if err != nil {
 		return nil, damaged(configKey, "key %s: %w", name.Short(), err)

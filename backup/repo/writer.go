@@ -141,7 +141,7 @@ func (w *Writer) store(ctx context.Context, h BlobHandle, plain []byte) error {
 		return err
 	}
 	if worker == nil {
-		worker = newScratch(w.o.Compression)
+		worker = newScratch(w.repo.codec, w.o.Compression)
 	}
 	defer func() {
 		worker.trim()
@@ -307,6 +307,9 @@ func (w *Writer) writeIndex(packs []IndexedPack) error {
 // Flush stores everything that was saved, and the index that lists it, and returns the writer's first error. The writer
 // can be used again after a success. No SaveBlob may be under way.
 func (w *Writer) Flush(ctx context.Context) error {
+	if ctx.Err() != nil {
+		return w.fail(context.Cause(ctx))
+	}
 	stop := context.AfterFunc(ctx, func() { w.cancel(context.Cause(ctx)) })
 	defer stop()
 	w.closePacks()
