@@ -25,6 +25,12 @@ type logs struct {
 	asks int
 }
 
+func (l *logs) asked() int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.asks
+}
+
 func (l *logs) Tail(ctx context.Context, _, _, _ string) (string, error) {
 	l.mu.Lock()
 	l.asks++
@@ -49,7 +55,7 @@ func TestProgressIsReadAtMostEveryTenSeconds(t *testing.T) {
 			}
 			time.Sleep(time.Second)
 		}
-		require.Equal(t, 3, log.asks)
+		require.Equal(t, 3, log.asked())
 	})
 }
 
@@ -64,7 +70,7 @@ func TestALogThatIsNeverDeliveredBlocksNothing(t *testing.T) {
 			require.Equal(t, backup.MoverRunning, state.Phase)
 		}
 		require.LessOrEqual(t, time.Since(begun), logPatience)
-		require.Equal(t, 1, log.asks)
+		require.Equal(t, 1, log.asked())
 		time.Sleep(logTimeout) // and then nothing of it is left, or synctest fails
 	})
 }
@@ -79,7 +85,7 @@ func TestReadersInFlightAreBounded(t *testing.T) {
 			reader.begin(t.Context(), pod)
 		}
 		synctest.Wait()
-		require.Equal(t, logReaders, log.asks)
+		require.Equal(t, logReaders, log.asked())
 		time.Sleep(logTimeout)
 	})
 }
@@ -107,7 +113,9 @@ func TestNoProgressIsJudgedByTheLogAlone(t *testing.T) {
 					state, err = mover.Poll(t.Context(), task, 1)
 					require.NoError(t, err)
 					time.Sleep(10 * time.Second)
+					log.mu.Lock()
 					tc.change(log, i)
+					log.mu.Unlock()
 				}
 				require.Equal(t, tc.ends, state.Phase == backup.MoverEnded)
 				if tc.ends {
