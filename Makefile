@@ -16,8 +16,8 @@ help: ## Show this list
 .PHONY: build
 build: ## Build the operator, the data tool and the demo into bin
 	@mkdir -p bin
-	CGO_ENABLED=0 go build -trimpath -o bin/ ./operator/cmd/pvcbackup ./examples/demo
-	CGO_ENABLED=0 go build -trimpath -o bin/manager ./operator/cmd
+	CGO_ENABLED=0 go build -o bin/ ./operator/cmd/pvcbackup ./examples/demo
+	CGO_ENABLED=0 go build -o bin/manager ./operator/cmd
 
 .PHONY: demo
 demo: control-plane csi-driver demo-tools build ## Show the main job on this machine; URL=… for another store
@@ -30,7 +30,7 @@ demo-tools:
 .PHONY: test
 test: control-plane csi-driver tools ## Pass every test: unit, race, real API server, interoperability with restic
 	@echo "testing the packages ..."
-	go vet ./...
+	CGO_ENABLED=0 go vet ./...
 	go test -race -timeout 20m ./...
 	@echo "testing the CSI driver ..."
 	cd operator/test/csidriver && go vet ./... && go test -timeout 10m ./...

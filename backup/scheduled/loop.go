@@ -6,12 +6,14 @@ import (
 	"fmt"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/tools/events"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 
 	"example.com/pvcbackup/backup"
+	"example.com/pvcbackup/backup/contract"
 	"example.com/pvcbackup/reconcilekit"
 	"example.com/pvcbackup/schedule"
 	"example.com/pvcbackup/snapshot"
@@ -82,7 +84,7 @@ func New(o Options) (*Loop, error) {
 		o.Now = time.Now
 	}
 	calls := snapshot.Options{Live: o.Live, Timeout: o.Timeout}
-	past := pastCache{Client: o.Client, live: o.Live}
+	past := reconcilekit.Uncached(o.Client, o.Live)
 	return &Loop{
 		options: o, client: reconcilekit.BoundedClient(o.Client, o.Timeout), live: o.Live, now: o.Now,
 		cachedSnapshots: snapshot.New(o.Client, calls), cachedStages: stage.New(o.Client, calls),
@@ -135,8 +137,9 @@ type pass struct {
 	policy   schedule.Policy
 	// planned is when the next run will start; zero when none will.
 	planned time.Time
-	// notes are events to emit once the status is written.
+	// notes are events to emit, and ended a result to count, once the status is written.
 	notes []note
+	ended *contract.Result
 }
 
 type note struct{ kind, reason, text string }
@@ -148,14 +151,22 @@ func (p *pass) finish(ctx context.Context, outcome reconcilekit.Outcome, err err
 		policy.TerminalLook = -1 // only an edit helps
 	}
 	p.status.Phase = p.status.phase(p.spec.Suspend)
+	version := p.obj.GetResourceVersion()
 	result, settled := p.finisher.Finish(ctx, p.before, p.obj, outcome, err, policy)
-	if settled == nil {
-		for _, n := range p.notes {
-			p.finisher.Events.Emit(p.obj, n.kind, n.reason, n.text)
-		}
-		p.options.Metrics.observe(p.obj, p.status)
+	if p.obj.GetResourceVersion() != version { // else nothing was written, and what is told now would be told again
+		p.announce()
 	}
 	return result, settled
+}
+
+// announce tells what happened, once it is written down.
+func (p *pass) announce() {
+	for _, n := range p.notes {
+		p.finisher.Events.Emit(p.obj, n.kind, n.reason, n.text)
+	}
+	if p.ended != nil {
+		p.options.Metrics.ended(p.obj, *p.ended)
+	}
 }
 
 // persist writes the status now, because what comes next must not happen unless it is written.
@@ -174,7 +185,8 @@ func (p *pass) tell(kind, reason, format string, args ...any) {
 // serve is the reconcile of an object that is not being deleted.
 func (p *pass) serve(ctx context.Context) (reconcilekit.Outcome, error) {
 	if added, err := reconcilekit.EnsureFinalizer(ctx, p.client, p.obj, Finalizer); err != nil || added {
-		return reconcilekit.Outcome{Look: time.Second}, err // the write's own event comes sooner
+		// The write's own event comes sooner than the look.
+		return reconcilekit.Outcome{Look: time.Second, Ready: p.status.neverProtected()}, err
 	}
 	if err := p.compile(); err != nil {
 		p.status.NextBackup = nil
@@ -183,7 +195,7 @@ func (p *pass) serve(ctx context.Context) (reconcilekit.Outcome, error) {
 	plan := p.schedule.Plan(p.status.state(p.obj), p.policy, p.now)
 	p.status.skip(plan)
 	p.setNext(plan)
-	p.status.escrow(p.obj, p.now)
+	p.status.escrow(p.obj, p.owner, p.now)
 	if p.status.Current == nil && plan.Run.IsZero() {
 		return p.idle(ctx, plan)
 	}
@@ -203,18 +215,27 @@ func (p *pass) compile() error {
 
 // outcome derives Ready, and when to look again although nothing happens.
 func (p *pass) outcome(plan schedule.Plan, err error) reconcilekit.Outcome {
+	p.options.Metrics.observe(p.obj, p.status)
 	condition, until := p.status.protected(p.schedule, p.policy, p.now)
 	look := plan.Look
 	if !until.IsZero() && (look <= 0 || until.Sub(p.now) < look) {
 		look = max(until.Sub(p.now), time.Second)
 	}
-	class := reconcilekit.Classify(err)
-	blocked := class == reconcilekit.ClassTerminal || class == reconcilekit.ClassWaiting && p.status.Current == nil
-	unsafe := condition.Status != "True" && class != reconcilekit.ClassNone && p.status.LastBackup == nil && p.status.LastAttempt == nil
-	if blocked || unsafe && reasonOf(err) != "" {
-		condition = ready("False", reasonOf(err), reconcilekit.StableMessage(err))
+	if p.blocked(err) {
+		condition = ready(metav1.ConditionFalse, reasonOf(err), reconcilekit.StableMessage(err))
 	}
 	return reconcilekit.Outcome{Look: look, Ready: condition}
+}
+
+// blocked reports whether the error keeps runs from being made. That a run in flight waits for its next step does not.
+func (p *pass) blocked(err error) bool {
+	switch reconcilekit.Classify(err) {
+	case reconcilekit.ClassTerminal:
+		return true
+	case reconcilekit.ClassWaiting:
+		return p.status.Current == nil || errors.Is(err, snapshot.ErrNotInstalled)
+	}
+	return false
 }
 
 func reasonOf(err error) string {
@@ -222,18 +243,4 @@ func reasonOf(err error) string {
 		return reason
 	}
 	return reconcilekit.ReasonRetrying
-}
-
-// pastCache is a client that reads from the API server itself.
-type pastCache struct {
-	client.Client
-	live client.Reader
-}
-
-func (c pastCache) Get(ctx context.Context, key client.ObjectKey, obj client.Object, opts ...client.GetOption) error {
-	return c.live.Get(ctx, key, obj, opts...)
-}
-
-func (c pastCache) List(ctx context.Context, list client.ObjectList, opts ...client.ListOption) error {
-	return c.live.List(ctx, list, opts...)
 }

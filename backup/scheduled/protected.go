@@ -28,7 +28,7 @@ func (s *Status) protected(compiled *schedule.Schedule, policy schedule.Policy, 
 	last := s.LastBackup.Time
 	until := last.Add(s.allowed(compiled, policy, last))
 	if now.Before(until) {
-		return ready(metav1.ConditionTrue, ReasonProtected, fmt.Sprintf("the backup of %s is good", last.UTC().Format(time.RFC3339))), until
+		return ready(metav1.ConditionTrue, ReasonProtected, "the newest good backup is as fresh as the schedule asks"), until
 	}
 	reason, hint := ReasonOverdue, "see lastAttempt"
 	if policy.Suspend {

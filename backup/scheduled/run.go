@@ -89,7 +89,7 @@ func (p *pass) step(ctx context.Context) (backup.Progress, error) {
 // end records the result of the run in flight and returns what a reconcile of an object in that state returns.
 func (p *pass) end(r contract.Result) error {
 	p.status.end(r, p.now)
-	p.options.Metrics.ended(p.obj, r)
+	p.ended = &r
 	switch r.Outcome {
 	case contract.Succeeded:
 		p.tell(corev1.EventTypeNormal, "BackupCompleted", "slot %s is backed up as %.8s: %d files, %d bytes, %d bytes added",

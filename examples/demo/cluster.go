@@ -99,8 +99,8 @@ func (d *demo) startNode(ctx context.Context) error {
 
 // startOperator runs the operator as the service account that a deployment gives it, with no more rights than that.
 func (d *demo) startOperator(ctx context.Context) error {
-	for _, path := range []string{"operator/config/manager/namespace.yaml", "operator/config/rbac"} {
-		if _, err := d.kubectl(ctx, "apply", "-f", filepath.Join(d.root, path)); err != nil {
+	for _, what := range [][]string{{"-f", "operator/config/manager/namespace.yaml"}, {"-k", "operator/config/rbac"}} {
+		if _, err := d.kubectl(ctx, "apply", what[0], filepath.Join(d.root, what[1])); err != nil {
 			return err
 		}
 	}

@@ -41,7 +41,7 @@ func SetupPVCRestore(mgr ctrl.Manager, options Options) error {
 		Client: reconcilekit.BoundedClient(mgr.GetClient(), 0),
 		Runner: &restore.Runner{
 			Live: mgr.GetAPIReader(), Mover: options.Mover,
-			Stages: stage.New(mgr.GetClient(), snapshot.Options{Live: mgr.GetAPIReader()}),
+			Stages: stage.New(reconcilekit.Uncached(mgr.GetClient(), mgr.GetAPIReader()), snapshot.Options{Live: mgr.GetAPIReader()}),
 		},
 		Finisher: &reconcilekit.Finisher{
 			Controller: "pvcrestore", Events: events, Metrics: options.KitMetrics,
