@@ -18,17 +18,17 @@ func Judge(seen Observed, d backup.MoverDeadlines, now time.Time) backup.MoverSt
 	switch seen.Phase {
 	case backup.MoverStarting:
 		if over(seen.Created, d.Start, now) {
-			return giveUp(seen, notStarted(seen, d.Start))
+			return giveUp(seen, seen.Created.Add(d.Start), notStarted(seen, d.Start))
 		}
 	case backup.MoverRunning:
 		// Without a newer look at the log nothing is known about progress, and nothing is held against the mover.
 		if over(seen.ProgressChanged, d.NoProgress, seen.ProgressRead) {
-			return giveUp(seen, failed(ReasonNoProgress, true, "the mover told no progress for %s%s: see whether the store and "+
+			return giveUp(seen, seen.ProgressChanged.Add(d.NoProgress), failed(ReasonNoProgress, true, "the mover told no progress for %s%s: see whether the store and "+
 				"the volume answer, or raise the no-progress deadline", d.NoProgress, last(seen.Progress)))
 		}
 	}
 	if (seen.Phase == backup.MoverStarting || seen.Phase == backup.MoverRunning) && d.Run > 0 && over(seen.Created, d.Run+nodeGrace, now) {
-		return giveUp(seen, failed(ReasonDeadline, false, "the attempt took longer than its deadline of %s, and its node did not "+
+		return giveUp(seen, seen.Created.Add(d.Run+nodeGrace), failed(ReasonDeadline, false, "the attempt took longer than its deadline of %s, and its node did not "+
 			"end it: see whether the node answers, or raise the run deadline", d.Run))
 	}
 	return seen.MoverState
@@ -52,8 +52,9 @@ func last(p *contract.Progress) string {
 	return fmt.Sprintf(" since %s at %d bytes", p.Stage, p.Bytes)
 }
 
-func giveUp(seen Observed, result contract.Result) backup.MoverState {
+// giveUp says that the attempt ended when the deadline passed, which is the same at every look.
+func giveUp(seen Observed, at time.Time, result contract.Result) backup.MoverState {
 	state := seen.MoverState
-	state.Phase, state.Reason, state.Message, state.Result = backup.MoverEnded, "", "", &result
+	state.Since, state.Phase, state.Reason, state.Message, state.Result = at, backup.MoverEnded, "", "", &result
 	return state
 }

@@ -90,7 +90,7 @@ func (m *Mover) attemptPods(ctx context.Context, task backup.Task, attempt int, 
 	if len(pods) == 0 {
 		over := job == nil
 		if job != nil {
-			_, over = jobOver(job)
+			_, _, over = jobOver(job)
 		}
 		if !over {
 			return nil, nil

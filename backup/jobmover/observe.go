@@ -98,9 +98,9 @@ func moverStatus(pod *corev1.Pod) corev1.ContainerStatus {
 // observeJob is about a Job without a Pod: not yet, or no longer.
 func observeJob(job *batchv1.Job) Observed {
 	seen := Observed{Created: job.CreationTimestamp.Time}
-	if why, over := jobOver(job); over {
+	if why, at, over := jobOver(job); over {
 		result := failed(ReasonResultLost, true, "the mover's Pod is gone and its result was not read%s", why)
-		seen.MoverState = backup.MoverState{Phase: backup.MoverEnded, Result: &result}
+		seen.MoverState = backup.MoverState{Phase: backup.MoverEnded, Since: at, Result: &result}
 		return seen
 	}
 	seen.MoverState = backup.MoverState{
@@ -111,16 +111,16 @@ func observeJob(job *batchv1.Job) Observed {
 	return seen
 }
 
-func jobOver(job *batchv1.Job) (why string, over bool) {
+func jobOver(job *batchv1.Job) (why string, at time.Time, over bool) {
 	for _, condition := range job.Status.Conditions {
 		switch condition.Type {
 		case batchv1.JobComplete, batchv1.JobFailed, batchv1.JobFailureTarget, batchv1.JobSuccessCriteriaMet:
 			if condition.Status == corev1.ConditionTrue {
-				return strings.TrimRight(": the Job says "+condition.Reason+" "+condition.Message, " "), true
+				return strings.TrimRight(": the Job says "+condition.Reason+" "+condition.Message, " "), condition.LastTransitionTime.Time, true
 			}
 		}
 	}
-	return "", job.Status.Failed > 0 || job.Status.Succeeded > 0
+	return "", job.CreationTimestamp.Time, job.Status.Failed > 0 || job.Status.Succeeded > 0
 }
 
 func failed(reason string, retry bool, format string, args ...any) contract.Result {

@@ -139,11 +139,13 @@ func TestJobWithoutAPod(t *testing.T) {
 	require.Equal(t, backup.MoverStarting, got.Phase)
 	require.Equal(t, ReasonNoPod, got.Reason)
 
-	job.Status.Conditions = []batchv1.JobCondition{{Type: batchv1.JobFailed, Status: corev1.ConditionTrue, Reason: "BackoffLimitExceeded"}}
+	job.Status.Conditions = []batchv1.JobCondition{{Type: batchv1.JobFailed, Status: corev1.ConditionTrue, Reason: "BackoffLimitExceeded",
+		LastTransitionTime: metav1.NewTime(start.Add(time.Minute))}}
 	got = Observe(task, job, nil)
 	require.Equal(t, backup.MoverEnded, got.Phase)
 	require.Equal(t, ReasonResultLost, got.Result.Reason)
 	require.True(t, got.Result.Retry)
+	require.Equal(t, start.Add(time.Minute), got.Since)
 	require.Contains(t, got.Result.Message, "BackoffLimitExceeded")
 }
 
@@ -188,6 +190,11 @@ func TestJudge(t *testing.T) {
 			if got.Phase == backup.MoverEnded {
 				require.Equal(t, tc.reason, got.Result.Reason)
 				require.Contains(t, got.Result.Message, tc.phrase)
+			}
+			if tc.reason != "" {
+				later := Judge(tc.seen, deadlines, start.Add(tc.after+time.Hour))
+				require.Equal(t, got.Since, later.Since, "it ended when the deadline passed, whenever that is seen")
+				require.False(t, got.Since.After(start.Add(tc.after)))
 			}
 			if got.Phase != backup.MoverEnded || tc.reason == "" {
 				if diff := cmp.Diff(tc.seen.MoverState, got); diff != "" {
