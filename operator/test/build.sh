@@ -27,9 +27,15 @@ busy() {
 	shift
 	echo "$text ..."
 	start=$(date +%s)
-	while sleep 30 </dev/null >/dev/null 2>&1; do
-		echo "  ... still $text, for $(($(date +%s) - start)) s"
-	done &
+	(
+		trap 'kill "$nap"; exit' TERM # a nap left behind would outlive this script
+		while :; do
+			sleep 30 </dev/null >/dev/null 2>&1 &
+			nap=$!
+			wait "$nap"
+			echo "  ... still $text, for $(($(date +%s) - start)) s"
+		done
+	) &
 	beat=$!
 	status=0
 	"$@" || status=$?
