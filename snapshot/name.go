@@ -1,56 +1,10 @@
 package snapshot
 
-import (
-	"crypto/sha256"
-	"encoding/base32"
-	"encoding/binary"
-	"strings"
-)
-
-const (
-	maxName  = 63
-	hashLen  = 16 // base32 characters, 80 bits
-	maxStem  = maxName - hashLen - 1
-	emptyTag = "x"
-)
+import "example.com/pvcbackup/snapshot/internal/naming"
 
 // Name builds an object name from a prefix and what identifies the object. It
 // is a valid DNS label of at most 63 bytes: a readable stem, cut where needed,
 // and a hash over all that was given, with its boundaries. Equal input gives
 // the equal name in every process; different input gives different names, as
 // far as 80 bits of SHA-256 can tell them apart.
-func Name(prefix string, parts ...string) string {
-	all := append([]string{prefix}, parts...)
-	stem := labelOf(strings.Join(all, "-"))
-	if len(stem) > maxStem {
-		stem = strings.TrimRight(stem[:maxStem], "-")
-	}
-	if stem == "" {
-		stem = emptyTag
-	}
-	return stem + "-" + hashOf(all)
-}
-
-func hashOf(parts []string) string {
-	h := sha256.New()
-	for _, part := range parts {
-		var size [8]byte
-		binary.BigEndian.PutUint64(size[:], uint64(len(part)))
-		h.Write(size[:])
-		h.Write([]byte(part))
-	}
-	text := base32.StdEncoding.EncodeToString(h.Sum(nil))
-	return strings.ToLower(text[:hashLen])
-}
-
-func labelOf(text string) string {
-	var out strings.Builder
-	for _, r := range strings.ToLower(text) {
-		if (r >= 'a' && r <= 'z') || (r >= '0' && r <= '9') {
-			out.WriteRune(r)
-		} else if s := out.String(); s != "" && s[len(s)-1] != '-' {
-			out.WriteByte('-')
-		}
-	}
-	return strings.TrimRight(out.String(), "-")
-}
+func Name(prefix string, parts ...string) string { return naming.Name(prefix, parts...) }
