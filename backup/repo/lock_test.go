@@ -26,22 +26,39 @@ func (c *jumpClock) After(d time.Duration) <-chan time.Time { return time.After(
 
 func (c *jumpClock) jump(d time.Duration) { c.jumped.Add(int64(d)) }
 
+// hook is a hook of a store that is changed while the store is in use.
+type hook struct {
+	fn atomic.Pointer[func(op, key string) error]
+}
+
+func (h *hook) set(fn func(op, key string) error) { h.fn.Store(&fn) }
+
+func (h *hook) call(op, key string) error {
+	if fn := h.fn.Load(); fn != nil && *fn != nil {
+		return (*fn)(op, key)
+	}
+	return nil
+}
+
 type lockTest struct {
 	*testing.T
-	store *repotest.Memory
-	clock *jumpClock
-	repo  *repo.Repository
+	store         *repotest.Memory
+	before, after *hook
+	clock         *jumpClock // of the repository
+	storeClock    *jumpClock
+	repo          *repo.Repository
 }
 
 // locking runs a test in a bubble whose time passes at once.
 func locking(t *testing.T, test func(t *lockTest)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
-		s, clock := repotest.NewMemory(), &jumpClock{}
-		s.Now = clock.Now
+		s, clock, storeClock := repotest.NewMemory(), &jumpClock{}, &jumpClock{}
+		before, after := &hook{}, &hook{}
+		s.Now, s.Before, s.After = storeClock.Now, before.call, after.call
 		r, err := repo.Init(t.Context(), s, password, &repo.InitOptions{KeyOptions: cheap, OpenOptions: repo.OpenOptions{Clock: clock}})
 		require.NoError(t, err)
-		test(&lockTest{t, s, clock, r})
+		test(&lockTest{t, s, before, after, clock, storeClock, r})
 	})
 }
 
@@ -168,12 +185,12 @@ func TestLockIsRefreshedByANewFileAndThereIsAlwaysOne(t *testing.T) {
 	locking(t, func(t *lockTest) {
 		l := t.lock(repo.LockOptions{Host: "pod-1"})
 		seen := map[string]bool{}
-		t.store.After = func(op, key string) error {
+		t.after.set(func(op, key string) error {
 			if strings.HasPrefix(key, "locks/") && len(t.store.Keys("locks/")) == 0 {
 				t.Errorf("after %s %s there is no lock", op, key)
 			}
 			return nil
-		}
+		})
 		start := t.clock.Now()
 		for range 12 {
 			time.Sleep(5*time.Minute + time.Second)
@@ -186,7 +203,7 @@ func TestLockIsRefreshedByANewFileAndThereIsAlwaysOne(t *testing.T) {
 		require.Greater(t, t.clock.Now().Sub(start), time.Hour)
 		require.GreaterOrEqual(t, len(seen), 10)
 		require.NoError(t, l.Context().Err())
-		t.store.After = nil
+		t.after.set(nil)
 		t.unlock(l)
 		require.Empty(t, t.store.Keys("locks/"))
 	})
@@ -195,7 +212,7 @@ func TestLockIsRefreshedByANewFileAndThereIsAlwaysOne(t *testing.T) {
 func TestALockThatCannotBeRefreshedIsLostIn30Minutes(t *testing.T) {
 	locking(t, func(t *lockTest) {
 		l := t.lock(repo.LockOptions{Host: "pod-1"})
-		t.store.Before = failOn("put", "locks/")
+		t.before.set(failOn("put", "locks/"))
 		start := time.Now()
 		<-l.Context().Done()
 		require.ErrorIs(t, context.Cause(l.Context()), repo.ErrLockLost)
@@ -207,9 +224,9 @@ func TestALockThatCannotBeRefreshedIsLostIn30Minutes(t *testing.T) {
 func TestAStoreThatFailsForAWhileLosesNoLock(t *testing.T) {
 	locking(t, func(t *lockTest) {
 		l := t.lock(repo.LockOptions{Host: "pod-1"})
-		t.store.Before = failOn("put", "locks/")
+		t.before.set(failOn("put", "locks/"))
 		time.Sleep(20 * time.Minute)
-		t.store.Before = nil
+		t.before.set(nil)
 		time.Sleep(time.Hour)
 		require.NoError(t, l.Context().Err())
 		t.unlock(l)
@@ -223,6 +240,7 @@ func TestAfterASleepTheLockIsKeptOnlyIfItIsStillThere(t *testing.T) {
 				l := t.lock(repo.LockOptions{Host: "pod-1"})
 				old := t.store.Keys("locks/")[0]
 				t.clock.jump(40 * time.Minute)
+				t.storeClock.jump(40 * time.Minute)
 				if removed {
 					t.store.Remove(old)
 				}
@@ -290,7 +308,7 @@ func TestAYoungOrRefreshedLockIsNeverRemoved(t *testing.T) {
 		// Its holder's clock is behind by 35 minutes, but it refreshes.
 		other := &jumpClock{}
 		other.jump(35 * time.Minute)
-		t.store.Now = other.Now
+		t.storeClock.jump(35 * time.Minute)
 		r, err := repo.Open(t.Context(), t.store, password, &repo.OpenOptions{Clock: other})
 		require.NoError(t, err)
 		_, err = r.Lock(t.Context(), repo.LockOptions{Host: "pod-1", Wait: time.Hour})
@@ -302,7 +320,7 @@ func TestAYoungOrRefreshedLockIsNeverRemoved(t *testing.T) {
 
 func TestAReadOnlyStoreIsReadWithoutALockIfAllowed(t *testing.T) {
 	locking(t, func(t *lockTest) {
-		t.store.Before = denied("put", "delete")
+		t.before.set(denied("put", "delete"))
 		_, err := t.repo.Lock(t.Context(), repo.LockOptions{Host: "pod-1"})
 		require.Error(t, err)
 		l := t.lock(repo.LockOptions{Host: "pod-1", ReadOnlyOK: true})
@@ -310,7 +328,7 @@ func TestAReadOnlyStoreIsReadWithoutALockIfAllowed(t *testing.T) {
 		require.NoError(t, l.Context().Err())
 		t.unlock(l)
 		require.Error(t, l.Context().Err())
-		t.store.Before = nil
+		t.before.set(nil)
 		l = t.lock(repo.LockOptions{Host: "pod-1", ReadOnlyOK: true})
 		require.False(t, l.Missing())
 		t.unlock(l)
@@ -364,14 +382,14 @@ func TestALockThatCannotBeReadCountsAsHeld(t *testing.T) {
 func TestALockThatCouldNotBeCheckedIsTakenBack(t *testing.T) {
 	locking(t, func(t *lockTest) {
 		lists := 0
-		t.store.Before = func(op, key string) error {
+		t.before.set(func(op, key string) error {
 			if op == "list" && key == "locks/" {
 				if lists++; lists == 2 {
 					return errStore
 				}
 			}
 			return nil
-		}
+		})
 		_, err := t.repo.Lock(t.Context(), repo.LockOptions{Host: "pod-1"})
 		require.ErrorIs(t, err, errStore)
 		require.Empty(t, t.store.Keys("locks/"))
@@ -380,7 +398,7 @@ func TestALockThatCouldNotBeCheckedIsTakenBack(t *testing.T) {
 
 func TestClocksThatDifferTooMuchAreRefused(t *testing.T) {
 	locking(t, func(t *lockTest) {
-		t.store.Now = func() time.Time { return time.Now().Add(6 * time.Minute) }
+		t.storeClock.jump(6 * time.Minute)
 		_, err := t.repo.Lock(t.Context(), repo.LockOptions{Host: "pod-1"})
 		require.ErrorIs(t, err, repo.ErrClockSkew)
 		require.Empty(t, t.store.Keys("locks/"))
