@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"example.com/pvcbackup/backup/contract"
+	"example.com/pvcbackup/backup/repo"
 	"example.com/pvcbackup/blobstore"
 )
 
@@ -30,18 +31,23 @@ type Options struct {
 }
 
 // Run interprets the arguments, without the program's name, and returns the exit code.
-func Run(ctx context.Context, args []string, o Options) int {
+func Run(ctx context.Context, args []string, o Options) int { return newTool(o).run(ctx, args) }
+
+func newTool(o Options) *tool {
 	if o.Now == nil {
 		o.Now = time.Now
 	}
 	if o.Version == "" {
 		o.Version = "dev"
 	}
-	t := &tool{Options: o}
+	return &tool{Options: o}
+}
+
+func (t *tool) run(ctx context.Context, args []string) int {
 	root := t.root()
 	root.SetArgs(args)
-	root.SetOut(o.Stdout)
-	root.SetErr(o.Stderr)
+	root.SetOut(t.Stdout)
+	root.SetErr(t.Stderr)
 	return t.exit(root.ExecuteContext(ctx))
 }
 
@@ -53,6 +59,9 @@ type tool struct {
 	json         bool
 	lockWait     time.Duration
 	noLock       bool
+	// moverWait and scrypt replace moverLockWait and the cost of keys in tests.
+	moverWait time.Duration
+	scrypt    repo.ScryptParams
 	// code is the exit code of a command that ended without an error.
 	code int
 }

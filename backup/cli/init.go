@@ -28,7 +28,7 @@ func (t *tool) initCommand() *cobra.Command {
 				return err
 			}
 			defer store.Close()
-			r, err := repo.Init(cmd.Context(), store, password, &repo.InitOptions{KeyOptions: keyOptions()})
+			r, err := repo.Init(cmd.Context(), store, password, &repo.InitOptions{KeyOptions: t.keyOptions()})
 			if err != nil {
 				return err
 			}
@@ -44,7 +44,7 @@ func (t *tool) initCommand() *cobra.Command {
 }
 
 // keyOptions says who adds a key.
-func keyOptions() repo.KeyOptions {
+func (t *tool) keyOptions() repo.KeyOptions {
 	host, _ := os.Hostname() // it only describes the key
-	return repo.KeyOptions{Username: "pvcbackup", Hostname: host}
+	return repo.KeyOptions{Username: "pvcbackup", Hostname: host, Scrypt: t.scrypt}
 }

@@ -77,7 +77,7 @@ func (t *tool) keysAddCommand() *cobra.Command {
 				return usage(fmt.Errorf("no new password: give --new-password-file or set %s", envNewPassword))
 			}
 			return t.with(cmd.Context(), writing, func(ctx context.Context, s *session) error {
-				id, err := s.repository.AddKey(ctx, password, keyOptions())
+				id, err := s.repository.AddKey(ctx, password, t.keyOptions())
 				if err != nil {
 					return err
 				}

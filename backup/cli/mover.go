@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -10,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"example.com/pvcbackup/backup/contract"
+	"example.com/pvcbackup/backup/maintain"
 	"example.com/pvcbackup/backup/repo"
 	"example.com/pvcbackup/blobstore"
 )
@@ -65,15 +67,7 @@ func (t *tool) move(ctx context.Context) contract.Result {
 }
 
 // Move does what the request in the environment asks, without reporting it: for movers that are no Pods.
-func Move(ctx context.Context, o Options) contract.Result {
-	if o.Now == nil {
-		o.Now = time.Now
-	}
-	if o.Version == "" {
-		o.Version = "dev"
-	}
-	return (&tool{Options: o}).move(ctx)
-}
+func Move(ctx context.Context, o Options) contract.Result { return newTool(o).move(ctx) }
 
 // mover is one operation on behalf of an operator.
 type mover struct {
@@ -135,7 +129,7 @@ func (m *mover) open(ctx context.Context, store *blobstore.Store) (*repo.Reposit
 		return nil, err
 	}
 	r, err := repo.Open(ctx, store, password, nil)
-	if errors.Is(err, repo.ErrAbsent) && m.mayInitialize() {
+	if m.mayInitialize() && (errors.Is(err, repo.ErrAbsent) || errors.Is(err, repo.ErrHalfInitialised)) {
 		r, err = m.initialize(ctx, store, password)
 	}
 	if errors.Is(err, repo.ErrAbsent) && m.request.RepositoryID != "" {
@@ -158,10 +152,27 @@ func (m *mover) mayInitialize() bool {
 	return m.request.RepositoryID == "" && m.request.Backup != nil && m.request.Backup.Initialize
 }
 
+// initialize creates the repository. What a creation left behind that was interrupted long ago is removed first, as long
+// as it holds nothing.
 func (m *mover) initialize(ctx context.Context, store *blobstore.Store, password string) (*repo.Repository, error) {
+	r, err := m.create(ctx, store, password)
+	if errors.Is(err, repo.ErrHalfInitialised) {
+		rest := maintain.RemoveRest(ctx, store, m.Now())
+		if errors.Is(rest, maintain.ErrInUse) {
+			return nil, err
+		}
+		if rest != nil {
+			return nil, rest
+		}
+		return m.create(ctx, store, password)
+	}
+	return r, err
+}
+
+func (m *mover) create(ctx context.Context, store *blobstore.Store, password string) (*repo.Repository, error) {
 	r, err := repo.Init(ctx, store, password, &repo.InitOptions{
 		Owner:      m.request.Backup.Owner,
-		KeyOptions: repo.KeyOptions{Username: "pvcbackup", Hostname: m.request.Identity.Host},
+		KeyOptions: repo.KeyOptions{Username: "pvcbackup", Hostname: m.request.Identity.Host, Scrypt: m.scrypt},
 	})
 	m.result.Initialized = err == nil
 	return r, err
@@ -176,7 +187,7 @@ func (m *mover) withLock(ctx context.Context, store *blobstore.Store, o repo.Loc
 	locks := m.request.Locks
 	o.Host = locks.HostName(m.Getenv(contract.EnvPodName), m.Getenv(contract.EnvPodUID))
 	o.DeadHosts = locks.Dead
-	o.Wait = moverLockWait
+	o.Wait = cmp.Or(m.moverWait, moverLockWait)
 	s := &session{store: store, repository: r}
 	err = s.locked(ctx, o, fn)
 	if s.leftLock != nil {

@@ -129,10 +129,11 @@ func (r *Repository) checkLocks(ctx context.Context, o *LockOptions, own ID, sus
 	if err != nil {
 		return err
 	}
-	now := r.clock.Now()
+	now, listed := r.clock.Now(), own.IsZero()
 	var held error
 	for _, l := range locks {
 		if l.ID == own {
+			listed = true
 			if skew := now.Sub(l.stored).Abs(); !l.stored.IsZero() && skew > maxClockSkew {
 				return fmt.Errorf("%w: by %s", ErrClockSkew, skew.Round(time.Second))
 			}
@@ -152,7 +153,19 @@ func (r *Repository) checkLocks(ctx context.Context, o *LockOptions, own ID, sus
 			held = &LockedError{l, now.Sub(l.Time)}
 		}
 	}
-	return held
+	if held != nil || listed {
+		return held
+	}
+	return r.lockThere(ctx, own)
+}
+
+// lockThere asks for a lock that was just written and that the store did not list: others would not see it either.
+func (r *Repository) lockThere(ctx context.Context, own ID) error {
+	found, err := exists(ctx, r.store, LockFile.Key(own))
+	if err == nil && !found {
+		err = fmt.Errorf("%w: the store confirmed lock %s and does not have it", ErrUnverified, own.Short())
+	}
+	return err
 }
 
 // dead reports whether a lock's process is proven to have ended: its host is known to be dead, or the lock is old and
