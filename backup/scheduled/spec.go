@@ -96,7 +96,7 @@ type Storage struct {
 	// url is the store: s3://bucket, gs://bucket, azblob://container, each with the parameters of its kind, or
 	// file:///pvcbackup/destination with a volume. It holds no credentials.
 	// +kubebuilder:validation:MaxLength=2048
-	// +kubebuilder:validation:XValidation:rule="self.matches('^(s3|gs|azblob)://[^@/?#]+([/?#].*)?$') || self.matches('^file:///pvcbackup/destination([/?#].*)?$')",message="url must be s3://, gs:// or azblob:// with a bucket and without user or password, or file:///pvcbackup/destination with storage.volume"
+	// +kubebuilder:validation:XValidation:rule="self.matches('^(s3|gs|azblob)://[^@/?#]+([/?#].*)?$') || self.matches('^file:///pvcbackup/destination([/?#].*)?$')",message="url must be s3://, gs:// or azblob:// with a bucket and without user or password, or file:///pvcbackup/destination with storage.volume",reason=FieldValueForbidden
 	// +optional
 	URL string `json:"url,omitempty"`
 	// prefix is where in the store the repository is. Default: <cluster id>/<namespace>/<claim>.
