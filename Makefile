@@ -34,7 +34,11 @@ test: control-plane csi-driver tools ## Pass every test: unit, race, real API se
 	go test -race -timeout 20m ./...
 	@echo "testing the CSI driver ..."
 	cd operator/test/csidriver && go vet ./... && go test -timeout 10m ./...
-	@$(MAKE) --no-print-directory verify
+	@$(MAKE) --no-print-directory fork verify
+
+.PHONY: fork
+fork: tool-kubebuilder $(TOOLS)/controller-gen ## Fork the operator, add a kind to the fork, and build it
+	@operator/test/fork.sh
 
 .PHONY: test-short
 test-short: ## Test what needs neither a control plane nor tools

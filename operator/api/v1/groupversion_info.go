@@ -10,6 +10,9 @@ var (
 	// GroupVersion is the group and version of the kinds in this package.
 	GroupVersion = schema.GroupVersion{Group: "storage.example.com", Version: "v1"}
 
+	// SchemeGroupVersion is the same, under the name that "kubebuilder create api" writes into new kinds.
+	SchemeGroupVersion = GroupVersion
+
 	// SchemeBuilder collects the functions that add this package's kinds to a scheme.
 	SchemeBuilder = runtime.NewSchemeBuilder(addKnownTypes)
 
