@@ -60,37 +60,47 @@ type Progress struct {
 // Step does the next thing that is due. Until the run has ended the error is a waiting or transient one; a terminal one
 // ends the run. It may be called at any time, as often as one likes.
 func (r *Runner) Step(ctx context.Context, run Run, now time.Time) (Progress, error) {
-	started, err := r.Mover.Poll(ctx, run.task(), 1)
-	if err != nil {
-		return Progress{Stage: StageMoving}, err
+	starter := &starter{Mover: r.Mover, runner: r, run: run, now: now, stage: StageMoving}
+	state, err := Advance(ctx, starter, run.task(), run.Attempts, now)
+	progress := Progress{Stage: starter.stage, Attempt: state.Attempt, Mover: state.Mover, Result: state.Result}
+	if starter.stage != StageMoving {
+		progress.Attempt-- // it is not started yet
 	}
-	task := run.task()
-	if started.Phase == MoverAbsent {
-		progress, staged, err := r.prepare(ctx, run, now)
-		if err != nil {
-			return progress, err
-		}
-		task = staged
-	}
-	state, err := Advance(ctx, r.Mover, task, run.Attempts, now)
-	return Progress{Stage: StageMoving, Attempt: state.Attempt, Mover: state.Mover, Result: state.Result}, err
+	return progress, err
 }
 
-// prepare brings about the snapshot and the staged claim, and returns the task that reads it.
-func (r *Runner) prepare(ctx context.Context, run Run, now time.Time) (Progress, Task, error) {
-	progress := Progress{Stage: StageSnapshot}
+// starter is a Mover that has what an attempt reads brought about before it starts one, be it the first or a later one.
+type starter struct {
+	Mover
+	runner *Runner
+	run    Run
+	now    time.Time
+	// stage is what the run waits for.
+	stage Stage
+}
+
+// Start starts the attempt with the completed task.
+func (s *starter) Start(ctx context.Context, _ Task, attempt int) error {
+	stage, task, err := s.runner.prepare(ctx, s.run, s.now)
+	if s.stage = stage; err != nil {
+		return err
+	}
+	return s.Mover.Start(ctx, task, attempt)
+}
+
+// prepare brings about the snapshot and the staged claim, and returns the task that reads it, and how far it came.
+func (r *Runner) prepare(ctx context.Context, run Run, now time.Time) (Stage, Task, error) {
 	claim, err := r.claim(ctx, run)
 	if err != nil {
-		return progress, Task{}, err
+		return StageSnapshot, Task{}, err
 	}
 	taken, err := r.snapshot(ctx, run, claim, now)
 	if err != nil {
-		return progress, Task{}, err
+		return StageSnapshot, Task{}, err
 	}
-	progress.Stage = StageStaging
 	staged, err := r.stage(ctx, run, claim, taken, now)
 	if err != nil {
-		return progress, Task{}, err
+		return StageStaging, Task{}, err
 	}
 	task := run.task()
 	task.Volumes.Source = staged.Name
@@ -103,7 +113,7 @@ func (r *Runner) prepare(ctx context.Context, run Run, now time.Time) (Progress,
 	if run.Settings != nil {
 		task.Pod, err = run.Settings(ctx, task.Pod)
 	}
-	return progress, task, err
+	return StageMoving, task, err
 }
 
 // claim resolves the claim. In the middle of a run a claim that is missing is no longer waited for.

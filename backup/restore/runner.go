@@ -98,6 +98,8 @@ func (r *Runner) create(ctx context.Context, run Run, now time.Time) error {
 
 // existing accepts a claim that is there and that no Pod uses.
 func (r *Runner) existing(ctx context.Context, run Run) error {
+	ctx, cancel := context.WithTimeout(ctx, reconcilekit.DefaultCallTimeout)
+	defer cancel()
 	var claim corev1.PersistentVolumeClaim
 	err := r.Live.Get(ctx, client.ObjectKey{Namespace: run.Owner.Namespace, Name: run.Claim}, &claim)
 	switch {

@@ -61,11 +61,7 @@ func (p *pass) cleanUp(ctx context.Context) error {
 	if err := p.deleteBackups(ctx); err != nil {
 		return err
 	}
-	gone, err = p.stopTasks(ctx, func(backup.TaskRef) bool { return false })
-	if err == nil && !gone {
-		err = reconcilekit.Waiting("StoppingMovers", tidyLook, nil)
-	}
-	return err
+	return p.stopMovers(ctx)
 }
 
 // sweepAll deletes staged claims and VolumeSnapshots. It does not wait for others' finalizers: what is marked for

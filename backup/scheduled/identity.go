@@ -16,21 +16,24 @@ func (p *pass) identity(ctx context.Context, pod backup.PodSettings) (backup.Pod
 	if pod.Privilege != backup.Restricted || pod.RunAsUser != nil && pod.RunAsGroup != nil {
 		return pod, nil
 	}
+	ctx, cancel := context.WithTimeout(ctx, p.timeout())
+	defer cancel()
 	var pods corev1.PodList
 	if err := p.live.List(ctx, &pods, client.InNamespace(p.owner.Namespace)); err != nil {
 		return pod, fmt.Errorf("listing the Pods that mount the claim: %w", err)
 	}
 	for i := range pods.Items {
-		if user := &pods.Items[i]; backup.Mounts(user, p.obj.BackupClaim()) {
-			return takeIdentity(pod, user), nil
+		user := &pods.Items[i]
+		if backup.Mounts(user, p.obj.BackupClaim()) && user.Labels[backup.LabelManagedBy] != backup.ManagedBy {
+			return takeIdentity(pod, user, p.obj.BackupClaim()), nil
 		}
 	}
 	return pod, nil
 }
 
-// takeIdentity takes over the Pod's uid and gid, never root's: a restricted Pod may not run as root. The fsGroup becomes
-// a supplemental group, because as an fsGroup it would rewrite the volume.
-func takeIdentity(settings backup.PodSettings, pod *corev1.Pod) backup.PodSettings {
+// takeIdentity takes over the uid and gid of the Pod's container that mounts the claim, never root's: a restricted Pod
+// may not run as root. The fsGroup becomes a supplemental group, because as an fsGroup it would rewrite the volume.
+func takeIdentity(settings backup.PodSettings, pod *corev1.Pod, claim string) backup.PodSettings {
 	var uid, gid *int64
 	if sc := pod.Spec.SecurityContext; sc != nil {
 		uid, gid = sc.RunAsUser, sc.RunAsGroup
@@ -39,12 +42,12 @@ func takeIdentity(settings backup.PodSettings, pod *corev1.Pod) backup.PodSettin
 			settings.SupplementalGroups = append(settings.SupplementalGroups, *sc.FSGroup)
 		}
 	}
-	for _, c := range pod.Spec.Containers {
-		if c.SecurityContext != nil && c.SecurityContext.RunAsUser != nil {
-			uid = c.SecurityContext.RunAsUser
+	if sc := securityOfUser(pod, claim); sc != nil {
+		if sc.RunAsUser != nil {
+			uid = sc.RunAsUser
 		}
-		if c.SecurityContext != nil && c.SecurityContext.RunAsGroup != nil {
-			gid = c.SecurityContext.RunAsGroup
+		if sc.RunAsGroup != nil {
+			gid = sc.RunAsGroup
 		}
 	}
 	if settings.RunAsUser == nil && uid != nil && *uid != 0 {
@@ -54,4 +57,26 @@ func takeIdentity(settings backup.PodSettings, pod *corev1.Pod) backup.PodSettin
 		settings.RunAsGroup = gid
 	}
 	return settings
+}
+
+// securityOfUser returns the security context of the first container that mounts the claim; nil when it has none.
+func securityOfUser(pod *corev1.Pod, claim string) *corev1.SecurityContext {
+	for _, container := range pod.Spec.Containers {
+		for _, mount := range container.VolumeMounts {
+			if claimOf(pod, mount.Name) == claim {
+				return container.SecurityContext
+			}
+		}
+	}
+	return nil
+}
+
+// claimOf returns the claim of a volume of the Pod; empty when the volume is of another kind.
+func claimOf(pod *corev1.Pod, volume string) string {
+	for _, v := range pod.Spec.Volumes {
+		if v.Name == volume && v.PersistentVolumeClaim != nil {
+			return v.PersistentVolumeClaim.ClaimName
+		}
+	}
+	return ""
 }

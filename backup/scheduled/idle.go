@@ -21,6 +21,9 @@ func (p *pass) idle(ctx context.Context, plan schedule.Plan) (reconcilekit.Outco
 	}
 	gone, err := p.tidy(ctx, maintaining)
 	if err != nil {
+		if reconcilekit.Classify(err) == reconcilekit.ClassTerminal {
+			return p.outcome(plan, err), err
+		}
 		return p.outcome(plan, nil), err
 	}
 	verdict := p.status.verdict()

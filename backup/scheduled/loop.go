@@ -98,6 +98,14 @@ func New(o Options) (*Loop, error) {
 	}, nil
 }
 
+// timeout bounds one call to the API server.
+func (l *Loop) timeout() time.Duration {
+	if l.options.Timeout > 0 {
+		return l.options.Timeout
+	}
+	return reconcilekit.DefaultCallTimeout
+}
+
 // Reconcile does what is due for the object, which may come from a cache: it is copied. The result and the error are
 // what the caller's own Reconcile returns.
 func (l *Loop) Reconcile(ctx context.Context, cached Object) (ctrl.Result, error) {
@@ -153,9 +161,13 @@ func (p *pass) finish(ctx context.Context, outcome reconcilekit.Outcome, err err
 	p.status.Phase = p.status.phase(p.spec.Suspend)
 	version := p.obj.GetResourceVersion()
 	result, settled := p.finisher.Finish(ctx, p.before, p.obj, outcome, err, policy)
-	if p.obj.GetResourceVersion() != version { // else nothing was written, and what is told now would be told again
+	written := p.obj
+	if p.obj.GetResourceVersion() != version {
 		p.announce()
+	} else { // nothing was written, and what is told now would be told again
+		written = p.before
 	}
+	p.options.Metrics.observe(written, written.BackupStatus())
 	return result, settled
 }
 
@@ -215,13 +227,16 @@ func (p *pass) compile() error {
 
 // outcome derives Ready, and when to look again although nothing happens.
 func (p *pass) outcome(plan schedule.Plan, err error) reconcilekit.Outcome {
-	p.options.Metrics.observe(p.obj, p.status)
 	condition, until := p.status.protected(p.schedule, p.policy, p.now)
 	look := plan.Look
 	if !until.IsZero() && (look <= 0 || until.Sub(p.now) < look) {
 		look = max(until.Sub(p.now), time.Second)
 	}
-	if p.blocked(err) {
+	if !p.blocked(err) {
+		// What the newest run failed with stands until another one ends: one in flight proves nothing.
+		err = p.status.verdict()
+	}
+	if err != nil {
 		condition = ready(metav1.ConditionFalse, reasonOf(err), reconcilekit.StableMessage(err))
 	}
 	return reconcilekit.Outcome{Look: look, Ready: condition}

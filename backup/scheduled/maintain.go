@@ -28,12 +28,12 @@ func (p *pass) maintain(ctx context.Context) (inFlight bool, err error) {
 	switch {
 	case state.Result != nil:
 		p.maintained(slot, *state.Result)
-		return false, nil
+		return false, p.persist(ctx) // before its mover is tidied away
 	case reconcilekit.Classify(err) == reconcilekit.ClassWaiting:
 		return true, nil
 	case reconcilekit.Classify(err) == reconcilekit.ClassTerminal:
 		p.maintained(slot, failed(reasonOf(err), err.Error()))
-		return false, nil
+		return false, p.persist(ctx)
 	}
 	return true, err
 }
@@ -67,7 +67,7 @@ func (p *pass) maintained(slot string, r contract.Result) {
 		Type: ConditionMaintained, Status: metav1.ConditionTrue, Reason: "Maintained", LastTransitionTime: metav1.NewTime(p.now),
 	}
 	if !r.Good() {
-		condition.Status, condition.Reason, condition.Message = metav1.ConditionFalse, r.Reason, r.Message
+		condition.Status, condition.Reason, condition.Message = metav1.ConditionFalse, resultReason(r), r.Message
 	}
 	reconcilekit.SetCondition(&p.status.Conditions, p.obj.GetGeneration(), condition)
 }

@@ -33,6 +33,5 @@ const Finalizer = "storage.example.com/pvcbackup"
 const triggerLimit = 256
 
 func triggerOf(obj Object) string {
-	token := obj.GetAnnotations()[AnnotationTrigger]
-	return token[:min(len(token), triggerLimit)]
+	return limit(obj.GetAnnotations()[AnnotationTrigger], triggerLimit)
 }

@@ -82,10 +82,10 @@ func (s *Status) succeed(run *Current, r contract.Result, now time.Time) {
 	}
 }
 
-// learn records what a result tells about the repository. What is known already is not changed: a repository that
+// learn records what a result tells about the repository, once something was committed to it. What is known already is not changed: a repository that
 // turns out to be another one is a failure, not news.
 func (s *Status) learn(r contract.Result) {
-	if s.Repository == nil || r.RepositoryID == "" || s.Repository.ID != "" {
+	if s.Repository == nil || r.Outcome == contract.Failed || r.RepositoryID == "" || s.Repository.ID != "" {
 		return
 	}
 	s.Repository.ID = r.RepositoryID

@@ -35,25 +35,35 @@ func (p *pass) mayInitialize() bool {
 // proven that the store holds neither a repository nor keys of one, only where no generated password is left from an
 // earlier one, and only after the intent is written down.
 func (p *pass) findRepository(ctx context.Context) error {
-	place, err := p.options.Stores.Locate(p.obj)
-	if err != nil {
+	if err := p.locate(ctx); err != nil {
 		return err
 	}
-	if p.status.Repository == nil {
-		p.status.Repository = &Repository{}
-	}
-	repository := p.status.Repository
-	if repository.URL != place.URL {
-		// Another place is another repository, about which nothing is known.
-		*repository = Repository{URL: place.URL}
-	}
-	switch {
+	switch repository := p.status.Repository; {
 	case repository.ID != "" || repository.KeyCreated || !p.spec.generatesKey():
 		return nil
 	case repository.GeneratedKey != "":
 		return p.createKey(ctx)
 	}
 	return p.lookup(ctx)
+}
+
+// locate notes where the repository is. Another place is another repository, about which nothing is known; what still
+// works for the one before is stopped first, so that its results are not taken for the new one's.
+func (p *pass) locate(ctx context.Context) error {
+	place, err := p.options.Stores.Locate(p.obj)
+	if err != nil {
+		return err
+	}
+	if p.status.Repository != nil && p.status.Repository.URL == place.URL {
+		return nil
+	}
+	if p.status.Repository != nil {
+		if err := p.stopMovers(ctx); err != nil {
+			return err
+		}
+	}
+	p.status.Repository = &Repository{URL: place.URL}
+	return nil
 }
 
 // lookup asks a mover whether there is a repository, and decides on a new key when there is proven to be none.
@@ -112,7 +122,7 @@ func (p *pass) createKey(ctx context.Context) error {
 		return err
 	}
 	p.status.Repository.KeyCreated = true
-	return nil
+	return p.persist(ctx)
 }
 
 // keySecret is a new password in a Secret without an owner: it outlives the object, since the backups do.

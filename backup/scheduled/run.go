@@ -29,6 +29,9 @@ func (p *pass) setNext(plan schedule.Plan) {
 // run begins the run that is due, or goes on with the one in flight. The error is terminal when it ended badly.
 func (p *pass) run(ctx context.Context, plan schedule.Plan) error {
 	if plan.Replace {
+		if err := p.stopMovers(ctx); err != nil {
+			return err
+		}
 		p.status.end(failed(ReasonReplaced, "a later slot took over, as concurrencyPolicy Replace asks"), p.now)
 	}
 	if p.status.Current == nil {
@@ -56,9 +59,21 @@ func (p *pass) begin(ctx context.Context, slot schedule.Slot) error {
 		p.status.begin(slot, p.now)
 		return p.end(failed(reasonOf(err), err.Error()))
 	}
+	if err := p.locate(ctx); err != nil {
+		return err
+	}
 	p.status.begin(slot, p.now)
 	p.status.Phase = p.status.phase(p.spec.Suspend)
 	return p.persist(ctx)
+}
+
+// stopMovers ends every mover of the object. It returns nil when none is left.
+func (p *pass) stopMovers(ctx context.Context) error {
+	gone, err := p.stopTasks(ctx, func(backup.TaskRef) bool { return false })
+	if err == nil && !gone {
+		err = reconcilekit.Waiting("StoppingMovers", tidyLook, nil)
+	}
+	return err
 }
 
 // preflight refuses what no run could do, before one is decided on. A claim that is missing is waited for without using
@@ -68,8 +83,8 @@ func (p *pass) preflight(ctx context.Context) error {
 		return err
 	}
 	_, err := p.runner.Snapshots.ResolveClaim(ctx, p.owner.Namespace, p.obj.BackupClaim())
-	if errors.Is(err, snapshot.ErrClaimMissing) || errors.Is(err, snapshot.ErrClaimUnbound) {
-		return fmt.Errorf("%w: create it, or change pvcName by creating another object", err)
+	if errors.Is(err, snapshot.ErrClaimMissing) {
+		return fmt.Errorf("%w: create it, or have another object back up another claim", err)
 	}
 	return err
 }
@@ -97,7 +112,7 @@ func (p *pass) end(r contract.Result) error {
 	case contract.Empty:
 		p.tell(corev1.EventTypeWarning, ReasonVolumeEmpty, "slot %s: the volume holds no files", p.status.LastAttempt.Slot)
 	default:
-		p.tell(corev1.EventTypeWarning, r.Reason, "slot %s failed: %s", p.status.LastAttempt.Slot, r.Message)
+		p.tell(corev1.EventTypeWarning, resultReason(r), "slot %s failed: %s", p.status.LastAttempt.Slot, r.Message)
 	}
 	return p.status.verdict()
 }
@@ -108,11 +123,15 @@ func (s *Status) verdict() error {
 	if last == nil || last.Outcome == string(contract.Succeeded) || last.Outcome == string(contract.Empty) || last.Reason == ReasonReplaced {
 		return nil
 	}
-	reason := last.Reason
-	if reason == "" {
-		reason = last.Outcome
+	return reconcilekit.Terminal(resultReason(contract.Result{Outcome: contract.Outcome(last.Outcome), Reason: last.Reason}), errors.New(last.Message))
+}
+
+// resultReason is the reason of a result as a condition and an event take it. A mover's own may be missing or unfit.
+func resultReason(r contract.Result) string {
+	if r.Reason == "" {
+		return string(r.Outcome)
 	}
-	return reconcilekit.Terminal(reason, errors.New(last.Message))
+	return reconcilekit.Reason(reconcilekit.Terminal(r.Reason, nil))
 }
 
 func failed(reason, message string) contract.Result {

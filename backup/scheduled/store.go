@@ -38,6 +38,9 @@ func (s Stores) URL(storage *Storage, defaultPrefix string) (string, error) {
 	if err := checkPlace(u, storage); err != nil {
 		return "", err
 	}
+	if err := checkPrefix(storage.Prefix); err != nil {
+		return "", err
+	}
 	if u.RawQuery == "" {
 		u.RawQuery = s.parameters(u)
 	}
@@ -56,12 +59,24 @@ func (s Stores) parameters(u *url.URL) string {
 	return s.Parameters[u.Scheme]
 }
 
-// checkPlace refuses what a mover would take for a store although it dies with the mover.
+// checkPrefix refuses a prefix that leads out of the store.
+func checkPrefix(prefix string) error {
+	for _, part := range strings.Split(prefix, "/") {
+		if part == "." || part == ".." {
+			return invalidStorage("storage.prefix is %q: it must not contain . or .. as a part", prefix)
+		}
+	}
+	return nil
+}
+
+// checkPlace refuses what names no bucket, and what a mover would take for a store although it dies with the mover.
 func checkPlace(u *url.URL, storage *Storage) error {
-	switch u.Scheme {
-	case "mem":
+	switch {
+	case u.Opaque != "" || (u.Host == "") != (u.Scheme == "file" || u.Scheme == "mem"):
+		return invalidStorage("storage.url does not name a bucket: write it like s3://bucket, or file://%s", backup.DestinationPath)
+	case u.Scheme == "mem":
 		return invalidStorage("storage.url is %q: a store in memory is gone with the mover that wrote it", u.Scheme)
-	case "file":
+	case u.Scheme == "file":
 		below := u.Path == backup.DestinationPath || strings.HasPrefix(u.Path, backup.DestinationPath+"/")
 		if storage.Volume == "" || !below || path.Clean(u.Path) != strings.TrimSuffix(u.Path, "/") {
 			return invalidStorage("storage.url is a file: URL: it needs storage.volume and must lie below file://%s", backup.DestinationPath)
