@@ -131,3 +131,11 @@ func (r *Repository) RemoveSnapshots(ctx context.Context, ids ...ID) error {
 	}
 	return nil
 }
+
+// validName reports whether a run's name can be a part of a key.
+func validName(name string) bool {
+	if name == "" || len(name) > 200 || name[0] == '.' {
+		return false
+	}
+	return strings.Trim(name, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-") == ""
+}

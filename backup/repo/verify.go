@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
-	"strings"
 )
 
 // statLimit is how many files are looked for one by one; more are looked for by listing.
@@ -80,12 +79,4 @@ func (r *Repository) verifySample(ctx context.Context, f FileInfo) error {
 		}
 	}
 	return damaged(PackFile.Key(f.ID), "the index does not list %v where the header has it", b.BlobHandle)
-}
-
-// validName reports whether a run's name can be a part of a key.
-func validName(name string) bool {
-	if name == "" || len(name) > 200 || name[0] == '.' {
-		return false
-	}
-	return strings.Trim(name, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-") == ""
 }
