@@ -45,7 +45,7 @@ func newTool(o Options) *tool {
 
 func (t *tool) run(ctx context.Context, args []string) int {
 	root := t.root()
-	root.SetArgs(args)
+	root.SetArgs(append([]string{}, args...)) // nil would mean those of the process
 	root.SetOut(t.Stdout)
 	root.SetErr(t.Stderr)
 	return t.exit(root.ExecuteContext(ctx))
@@ -62,6 +62,8 @@ type tool struct {
 	// moverWait and scrypt replace moverLockWait and the cost of keys in tests.
 	moverWait time.Duration
 	scrypt    repo.ScryptParams
+	// command is the name of the command that runs, once that is known.
+	command string
 	// code is the exit code of a command that ended without an error.
 	code int
 }
@@ -86,6 +88,7 @@ func (t *tool) root() *cobra.Command {
 	root.AddCommand(t.initCommand(), t.backupCommand(), t.snapshotsCommand(), t.restoreCommand(), t.lsCommand(),
 		t.checkCommand(), t.forgetCommand(), t.pruneCommand(), t.keysCommand(), t.unlockCommand(), t.reposCommand(),
 		t.versionCommand(), t.moverCommand())
+	root.PersistentPreRun = func(cmd *cobra.Command, _ []string) { t.command = cmd.Name() }
 	root.Args = cobra.NoArgs // an unknown command
 	root.RunE = func(*cobra.Command, []string) error { return usage(errors.New("no command: see pvcbackup --help")) }
 	root.CompletionOptions.HiddenDefaultCmd = true
@@ -130,7 +133,7 @@ func (t *tool) exit(err error) int {
 	if err == nil {
 		return t.code
 	}
-	result := failure("", err)
+	result := failure(contract.Operation(t.command), err)
 	if t.json {
 		if err := t.print(result); err != nil {
 			return contract.ExitFailed

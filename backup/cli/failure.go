@@ -79,8 +79,7 @@ func classify(err error) (reason string, retry bool, hint string) {
 	}
 	var unreadable *archiver.UnreadableError
 	if errors.As(err, &unreadable) {
-		return contract.ReasonCannotRead, false,
-			"run it with the uid and gid that own the files (in a cluster: mover.runAsUser and mover.runAsGroup, or mover.privilege Baseline)"
+		return contract.ReasonCannotRead, false, rightsHint(err)
 	}
 	if errors.As(err, &usageError{}) {
 		return contract.ReasonInvalidRequest, false, "see pvcbackup --help"
@@ -102,6 +101,14 @@ func classify(err error) (reason string, retry bool, hint string) {
 		return terminal.Reason(), !terminal.Terminal(), ""
 	}
 	return contract.ReasonInternal, true, ""
+}
+
+// rightsHint is for files that could not be read, if it was for the want of rights.
+func rightsHint(err error) string {
+	if !errors.Is(err, fs.ErrPermission) {
+		return ""
+	}
+	return "run it with the uid and gid that own the files (in a cluster: mover.runAsUser and mover.runAsGroup, or mover.privilege Baseline)"
 }
 
 // reasonError is an error that knows its reason.

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"strings"
 	"time"
 
@@ -37,6 +38,7 @@ func (t *tool) keysListCommand() *cobra.Command {
 				if err != nil {
 					return err
 				}
+				slices.SortStableFunc(keys, func(a, b repo.KeyInfo) int { return a.Created.Compare(b.Created) })
 				lines := []keyLine{}
 				for _, k := range keys {
 					lines = append(lines, keyLine{k.ID.String(), k.Created, k.Username, k.Hostname, k.Current})
