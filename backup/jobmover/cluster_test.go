@@ -112,7 +112,8 @@ func (w *world) start(t *testing.T) *world {
 
 func (w *world) begin() (err error) {
 	ctx := context.Background()
-	if w.cluster, err = controlplane.Start(ctx, controlplane.Options{}); err != nil {
+	// A busy machine needs more than the usual two minutes.
+	if w.cluster, err = controlplane.Start(ctx, controlplane.Options{Timeout: 5 * time.Minute}); err != nil {
 		return err
 	}
 	w.config = w.cluster.RESTConfig()

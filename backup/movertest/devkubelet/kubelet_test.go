@@ -1,6 +1,7 @@
 package devkubelet
 
 import (
+	"context"
 	"fmt"
 	"io"
 	"os"
@@ -16,7 +17,9 @@ import (
 	storagev1 "k8s.io/api/storage/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
+	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
 
 	"example.com/pvcbackup/reconcilekit/kittest"
 )
@@ -390,4 +393,50 @@ func TestNodeAndItsDriversAreRegistered(t *testing.T) {
 	lease, err := client.CoordinationV1().Leases(corev1.NamespaceNodeLease).Get(t.Context(), name, metav1.GetOptions{})
 	require.NoError(t, err)
 	require.Equal(t, name, *lease.Spec.HolderIdentity)
+}
+
+// meddler changes a new Node before its status is written, as the controller that taints new Nodes does.
+type meddler struct {
+	kubernetes.Interface
+	meddled *bool
+}
+
+func (m meddler) CoreV1() corev1client.CoreV1Interface {
+	return meddlerCore{m.Interface.CoreV1(), m.meddled}
+}
+
+type meddlerCore struct {
+	corev1client.CoreV1Interface
+	meddled *bool
+}
+
+func (m meddlerCore) Nodes() corev1client.NodeInterface {
+	return meddlerNodes{m.CoreV1Interface.Nodes(), m.meddled}
+}
+
+type meddlerNodes struct {
+	corev1client.NodeInterface
+	meddled *bool
+}
+
+func (m meddlerNodes) UpdateStatus(ctx context.Context, node *corev1.Node, o metav1.UpdateOptions) (*corev1.Node, error) {
+	if !*m.meddled {
+		*m.meddled = true
+		patch := []byte(`{"metadata":{"annotations":{"meddled":"yes"}}}`)
+		if _, err := m.Patch(ctx, node.Name, types.MergePatchType, patch, metav1.PatchOptions{}); err != nil {
+			return nil, err
+		}
+	}
+	return m.NodeInterface.UpdateStatus(ctx, node, o)
+}
+
+func TestANodeThatIsTaintedWhileItRegistersIsRegistered(t *testing.T) {
+	client, _ := cluster(t)
+	meddled := false
+	startKubelet(t, meddler{client, &meddled}, nodeName(t))
+	node, err := client.CoreV1().Nodes().Get(t.Context(), nodeName(t), metav1.GetOptions{})
+	require.NoError(t, err)
+	require.True(t, isReady(node))
+	require.Equal(t, "yes", node.Annotations["meddled"])
+	require.True(t, meddled)
 }

@@ -13,6 +13,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/util/retry"
 )
 
 const (
@@ -36,9 +37,15 @@ func (k *Kubelet) heartbeat(ctx context.Context) {
 	}
 }
 
+// register makes the Node, its CSINode and its Lease what they should be. A new Node is changed at once by the
+// controller that taints it, so that a conflict is nothing unusual: what is there then is looked at again.
 func (k *Kubelet) register(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
+	return retry.RetryOnConflict(retry.DefaultBackoff, func() error { return k.registerOnce(ctx) })
+}
+
+func (k *Kubelet) registerOnce(ctx context.Context) error {
 	node, err := k.registerNode(ctx)
 	if err != nil {
 		return err
