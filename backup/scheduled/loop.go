@@ -208,6 +208,9 @@ func (p *pass) serve(ctx context.Context) (reconcilekit.Outcome, error) {
 	p.status.skip(plan)
 	p.setNext(plan)
 	p.status.escrow(p.obj, p.owner, p.now)
+	if plan.Run.IsZero() {
+		plan.Run = p.retryOfEdit()
+	}
 	if p.status.Current == nil && plan.Run.IsZero() {
 		return p.idle(ctx, plan)
 	}

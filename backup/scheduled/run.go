@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -132,6 +133,19 @@ func resultReason(r contract.Result) string {
 		return string(r.Outcome)
 	}
 	return reconcilekit.Reason(reconcilekit.Terminal(r.Reason, nil))
+}
+
+// retryOfEdit returns the run that tries again what failed, now that the spec was edited; zero when none is due. It is
+// known by the generation, so that an edit asks for one run.
+func (p *pass) retryOfEdit() schedule.Slot {
+	seen, generation := p.status.ObservedGeneration, p.obj.GetGeneration()
+	if p.spec.Suspend || p.status.Current != nil || p.status.verdict() == nil || seen == 0 || seen == generation {
+		return schedule.Slot{}
+	}
+	return schedule.Slot{
+		Time: p.now.UTC().Truncate(time.Second), Kind: schedule.Manual, ID: fmt.Sprintf("edit-%d", generation),
+		Token: p.status.HandledTrigger,
+	}
 }
 
 func failed(reason, message string) contract.Result {
