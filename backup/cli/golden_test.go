@@ -60,6 +60,7 @@ func filled(t *testing.T) *shell {
 	s.do("backup", "$DIR/data", "--host", "h", "--path", "/ns/claim")
 	s.now = s.now.Add(time.Hour)
 	s.do("backup", "$DIR/empty", "--host", "h", "--path", "/ns/claim")
+	s.now = s.now.Add(time.Hour)
 	s.do("backup", "$DIR/data", "--host", "h", "--path", "/ns/other")
 	s.text.Reset()
 	return s
