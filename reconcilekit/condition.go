@@ -39,7 +39,7 @@ type GenerationObserver interface {
 func SetCondition(conditions *[]metav1.Condition, generation int64, cond metav1.Condition) (changed bool) {
 	cond.ObservedGeneration = generation
 	old := meta.FindStatusCondition(*conditions, cond.Type)
-	if old != nil && StableText(old.Message) == StableText(cond.Message) {
+	if old != nil && old.Message != cond.Message && StableText(old.Message) == StableText(cond.Message) {
 		cond.Message = old.Message
 	}
 	return meta.SetStatusCondition(conditions, cond)

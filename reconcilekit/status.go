@@ -85,6 +85,9 @@ func statusPatch(before, after client.Object) ([]byte, error) {
 	if after.GetResourceVersion() == "" {
 		return nil, errNeverRead
 	}
+	if equality.Semantic.DeepEqual(before, after) {
+		return nil, nil // what is nearly always so costs little
+	}
 	from, err := statusOf(before)
 	if err != nil {
 		return nil, err

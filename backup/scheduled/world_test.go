@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -113,14 +114,22 @@ func emptyWorld(t testing.TB) *world {
 	return w
 }
 
-// listsIn looks for namespaced objects in one namespace only.
+// listsIn looks for the objects of one namespace only, and for the volumes of its claims.
 type listsIn struct {
 	client.Client
 	ns string
 }
 
 func (l listsIn) List(ctx context.Context, list client.ObjectList, opts ...client.ListOption) error {
-	return l.Client.List(ctx, list, append(opts, client.InNamespace(l.ns))...)
+	if err := l.Client.List(ctx, list, append(opts, client.InNamespace(l.ns))...); err != nil {
+		return err
+	}
+	if volumes, ok := list.(*corev1.PersistentVolumeList); ok {
+		volumes.Items = slices.DeleteFunc(volumes.Items, func(pv corev1.PersistentVolume) bool {
+			return pv.Spec.ClaimRef == nil || pv.Spec.ClaimRef.Namespace != l.ns
+		})
+	}
+	return nil
 }
 
 func (w *world) newLoop(c client.Client, mover Mover) *Loop {
