@@ -87,8 +87,13 @@ func (p *pass) deleteBackups(ctx context.Context) error {
 	task.Role, task.Slot = backup.RoleDelete, p.deletionSlot()
 	task.Request.Delete = &contract.Delete{OwnerUID: string(p.owner.UID)}
 	state, err := backup.Advance(ctx, p.options.Mover, task, p.options.Attempts, p.now)
-	if err != nil || state.Result.Outcome != contract.Failed {
+	if err != nil {
 		return err
+	}
+	if state.Result.Outcome != contract.Failed {
+		// Written down before the mover goes with its result: without either it would be asked again, for ever.
+		p.status.Repository = nil
+		return p.persist(ctx)
 	}
 	return abandonable(reconcilekit.Terminal(state.Result.Reason, errors.New(state.Result.Message)))
 }

@@ -159,6 +159,9 @@ func (p *pass) finish(ctx context.Context, outcome reconcilekit.Outcome, err err
 		policy.TerminalLook = -1 // only an edit helps
 	}
 	p.status.Phase = p.status.phase(p.spec.Suspend)
+	if err == nil && p.status.Current == nil {
+		reconcilekit.RemoveCondition(&p.status.Conditions, ConditionReconciling) // nothing but time is waited for
+	}
 	version := p.obj.GetResourceVersion()
 	result, settled := p.finisher.Finish(ctx, p.before, p.obj, outcome, err, policy)
 	written := p.obj
