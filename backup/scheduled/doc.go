@@ -15,8 +15,8 @@
 //
 // Reconciling a settled object writes nothing. Every run is decided on before anything is created for it. A success is
 // recorded only for a result that says so. lastBackup never moves back, and moves only for a complete backup. A slot
-// that fails never stops later ones. A generated key is created only when the store is proven to hold no repository,
-// and never again.
+// that fails never stops later ones; what failed is tried again by the next slot, an edit of the spec, or the trigger,
+// and by nothing else. A generated key is created only when the store is proven to hold no repository, and never again.
 //
 // # RBAC
 //

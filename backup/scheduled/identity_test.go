@@ -9,6 +9,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	"example.com/pvcbackup/backup"
+	"example.com/pvcbackup/backup/contract"
 )
 
 func id(n int64) *int64 { return ptr.To(n) }
@@ -56,4 +57,22 @@ func TestAMoverTakesTheIdentityOfWhatMountsTheClaim(t *testing.T) {
 	} {
 		require.Empty(t, cmp.Diff(test.want, takeIdentity(test.have, test.pod, "data")), name)
 	}
+}
+
+func TestARestrictedMoverRunsAsThePodThatMountsTheClaim(t *testing.T) {
+	w := newWorld(t)
+	pod := podUsing("data", &corev1.PodSecurityContext{RunAsUser: id(1001), RunAsGroup: id(1002), FSGroup: id(1003)}, nil, nil)
+	pod.Namespace, pod.Name = w.ns, "app"
+	for i := range pod.Spec.Containers {
+		pod.Spec.Containers[i].Image = "app"
+		pod.Spec.Containers[i].VolumeMounts[0].MountPath = "/data"
+	}
+	require.NoError(t, w.admin.Create(t.Context(), pod))
+	var run backup.Task
+	w.answer = func(task backup.Task, attempt int) *contract.Result { run = task; return well(task, attempt) }
+	w.create(nil)
+	w.settle()
+	require.Empty(t, cmp.Diff(backup.PodSettings{
+		Privilege: backup.Restricted, RunAsUser: id(1001), RunAsGroup: id(1002), SupplementalGroups: []int64{1003},
+	}, run.Pod))
 }
