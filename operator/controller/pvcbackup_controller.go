@@ -16,7 +16,7 @@ import (
 	"example.com/pvcbackup/reconcilekit"
 )
 
-// +kubebuilder:rbac:groups=storage.example.com,resources=pvcbackups,verbs=get;list;watch;patch
+// +kubebuilder:rbac:groups=storage.example.com,resources=pvcbackups,verbs=list;watch;patch
 // +kubebuilder:rbac:groups=storage.example.com,resources=pvcbackups/status,verbs=patch
 // +kubebuilder:rbac:groups=storage.example.com,resources=pvcbackups/finalizers,verbs=update
 // +kubebuilder:rbac:groups=snapshot.storage.k8s.io,resources=volumesnapshots,verbs=get;list;watch;create;delete
@@ -25,7 +25,7 @@ import (
 // +kubebuilder:rbac:groups="",resources=persistentvolumes,verbs=get;patch
 // +kubebuilder:rbac:groups=storage.k8s.io,resources=storageclasses,verbs=get
 // +kubebuilder:rbac:groups=batch,resources=jobs,verbs=get;list;watch;create;delete
-// +kubebuilder:rbac:groups="",resources=pods,verbs=get;list;watch;patch;delete
+// +kubebuilder:rbac:groups="",resources=pods,verbs=list;watch;patch;delete
 // +kubebuilder:rbac:groups="",resources=pods/log,verbs=get
 // +kubebuilder:rbac:groups="",resources=secrets,verbs=create
 // +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create;patch

@@ -22,7 +22,7 @@ import (
 	"example.com/pvcbackup/snapshot/stage"
 )
 
-// +kubebuilder:rbac:groups=storage.example.com,resources=pvcrestores,verbs=get;list;watch;patch
+// +kubebuilder:rbac:groups=storage.example.com,resources=pvcrestores,verbs=list;watch;patch
 // +kubebuilder:rbac:groups=storage.example.com,resources=pvcrestores/status,verbs=patch
 // +kubebuilder:rbac:groups=storage.example.com,resources=pvcrestores/finalizers,verbs=update
 
