@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -456,16 +457,16 @@ func TestADeleteThatCrashedAnywhereConvergesWhenDoneAgain(t *testing.T) {
 	for n := 1; ; n++ {
 		r := newRig(t)
 		r.good(backupRun(0))
-		calls := 0
+		var count atomic.Int64
 		r.box.before = func(context.Context, string, string) error {
-			if calls++; calls >= n {
+			if count.Add(1) >= int64(n) {
 				return &blobstore.Error{Kind: blobstore.KindInvalid, Err: errors.New("crash")}
 			}
 			return nil
 		}
 		result := r.move(deleteRequest("uid-1"))
 		r.box.before = nil
-		if calls < n {
+		if count.Load() < int64(n) {
 			require.Equal(t, contract.Succeeded, result.Outcome)
 			require.Greater(t, n, 15)
 			return

@@ -54,7 +54,7 @@ func (m *model) kept(path string, last, daily int) map[repo.ID]bool {
 }
 
 func TestForgetAndPruneAgreeWithABruteForceModel(t *testing.T) {
-	for seed := range uint64(12) {
+	for seed := range uint64(8) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
 			t.Parallel()
 			rnd := rand.New(rand.NewPCG(seed, 1))
@@ -160,7 +160,7 @@ func (m *model) forgetHalf(t testing.TB, r *repo.Repository) {
 func TestACrashAtAnyOperationOfForgetAndPruneLosesNothing(t *testing.T) {
 	s, m := newShop(), newModel()
 	r := initRepository(t, s)
-	m.fill(t, r, rand.New(rand.NewPCG(7, 7)), 10)
+	m.fill(t, r, rand.New(rand.NewPCG(7, 7)), 7)
 	run := func(s *shop) error {
 		r, err := repo.Open(t.Context(), s, password, nil)
 		if err != nil {
