@@ -126,7 +126,7 @@ func (r *Runner) claim(ctx context.Context, run Run) (snapshot.Claim, error) {
 }
 
 func (r *Runner) snapshot(ctx context.Context, run Run, claim snapshot.Claim, now time.Time) (snapshot.Observation, error) {
-	class, err := r.Snapshots.ChooseClass(ctx, claim.Driver, run.Class)
+	class, err := r.class(ctx, run, claim)
 	if err != nil {
 		return snapshot.Observation{}, err
 	}
@@ -134,7 +134,7 @@ func (r *Runner) snapshot(ctx context.Context, run Run, claim snapshot.Claim, no
 		Namespace: run.Owner.Namespace,
 		Name:      run.snapshotName(),
 		Claim:     run.Claim,
-		Class:     class.Name,
+		Class:     class,
 		Owner:     run.Owner.snapshotOwner(),
 		Labels:    run.Owner.Labels(RoleSnapshot, run.Slot.ID),
 	})
@@ -142,6 +142,16 @@ func (r *Runner) snapshot(ctx context.Context, run Run, claim snapshot.Claim, no
 		return taken, err
 	}
 	return taken, snapshot.Judge(taken, run.Snapshot, now)
+}
+
+// class is chosen once: a default that changes afterwards does not end a run whose snapshot is being taken.
+func (r *Runner) class(ctx context.Context, run Run, claim snapshot.Claim) (string, error) {
+	begun, err := r.Snapshots.Observe(ctx, run.Owner.Namespace, run.snapshotName())
+	if err != nil || begun.State != snapshot.Absent {
+		return begun.Class, err
+	}
+	class, err := r.Snapshots.ChooseClass(ctx, claim.Driver, run.Class)
+	return class.Name, err
 }
 
 func (r *Runner) stage(ctx context.Context, run Run, claim snapshot.Claim, taken snapshot.Observation, now time.Time) (stage.Observation, error) {

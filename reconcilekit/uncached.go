@@ -8,7 +8,9 @@ import (
 
 // Uncached returns c with the reads of live, which go to the API server itself: for kinds that a cache would hold on to
 // although their API is not served any more, and for kinds that nobody may list or watch.
-func Uncached(c client.Client, live client.Reader) client.Client { return uncached{Client: c, live: live} }
+func Uncached(c client.Client, live client.Reader) client.Client {
+	return uncached{Client: c, live: live}
+}
 
 type uncached struct {
 	client.Client

@@ -100,7 +100,8 @@ func (p *pass) intendKey(ctx context.Context) error {
 	switch err := p.client.Create(ctx, secret, client.DryRunAll); {
 	case apierrors.IsAlreadyExists(err):
 		return reconcilekit.Terminal(contract.ReasonRepositoryMissing, fmt.Errorf(
-			"the Secret %s exists but %s holds no repository: restore the bucket; or, if its backups may be gone, delete the Secret and trigger a backup",
+			"the Secret %s holds the password of a repository, but %s holds none: restore the bucket; or, to begin a new one, give it a password "+
+				"of its own with encryption.passwordSecretRef, and keep that Secret for as long as its repository may exist somewhere",
 			secret.Name, p.status.Repository.URL))
 	case err != nil:
 		return err
