@@ -13,6 +13,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -135,11 +136,13 @@ func (b *box) below(t testing.TB, prefix string) []string {
 
 // rig is the environment of movers.
 type rig struct {
-	t   testing.TB
-	box *box
-	env map[string]string
-	now time.Time
-	log bytes.Buffer
+	// looks counts the requests, in the place of the time at which an operator looked.
+	looks atomic.Int64
+	t     testing.TB
+	box   *box
+	env   map[string]string
+	now   time.Time
+	log   bytes.Buffer
 	// wait is how long to wait for locks.
 	wait time.Duration
 }
@@ -198,6 +201,9 @@ func (r *rig) moveContext(ctx context.Context, request contract.Request) contrac
 	env := map[string]string{}
 	for name, value := range r.env {
 		env[name] = value
+	}
+	if request.Locks.AsOf == 0 { // an operator starts movers one after the other, and knows which of them ended
+		request.Locks.AsOf = r.looks.Add(1)
 	}
 	text, err := request.Encode()
 	require.NoError(r.t, err)

@@ -79,8 +79,10 @@ func TestTwoMoversHeldBeforeTheirCommitEndInOneSnapshot(t *testing.T) {
 	}
 	results := make([]contract.Result, 2)
 	var movers sync.WaitGroup
+	request := backupRun(1)
+	request.Locks.AsOf = 1000 // neither is known to have ended
 	for i := range results {
-		movers.Go(func() { results[i] = r.move(backupRun(1)) })
+		movers.Go(func() { results[i] = r.move(request) })
 	}
 	movers.Wait()
 	for _, result := range results {
@@ -251,10 +253,11 @@ func TestALockLeftByAKilledPodDoesNotStopALaterMover(t *testing.T) {
 	r := newRig(t)
 	r.good(backupRun(0))
 	request := maintainRequest(contract.Keep{Last: 1}) // takes the exclusive lock
-	request.Locks = contract.Locks{Owner: "uid-1", Live: []string{"job-7"}}
+	request.Locks = contract.Locks{Owner: "uid-1", AsOf: 1000, Live: []string{"job-7"}}
+	earlier := contract.Locks{Owner: "uid-1", AsOf: 999}
 	leave := func(pod string) {
 		ctx, kill := context.WithCancel(t.Context())
-		_, err := r.open().Lock(ctx, repo.LockOptions{Host: request.Locks.HostName(pod, "some-uid")})
+		_, err := r.open().Lock(ctx, repo.LockOptions{Host: earlier.HostName(pod, "some-uid")})
 		require.NoError(t, err)
 		kill()
 	}

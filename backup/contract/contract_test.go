@@ -44,20 +44,25 @@ func TestDecodeRequestRefuses(t *testing.T) {
 }
 
 func TestLocksDeadOnlyForPodsOfTheOwnerThatEnded(t *testing.T) {
-	locks := Locks{Owner: "uid-1", Live: []string{"data-abc-2"}}
+	locks := Locks{Owner: "uid-1", AsOf: 1000, Live: []string{"data-abc-2"}}
+	earlier, later := Locks{Owner: "uid-1", AsOf: 999}, Locks{Owner: "uid-1", AsOf: 1001}
 	for host, want := range map[string]bool{
-		locks.HostName("data-abc-1-xyz", "pod-uid"):                  true,
-		locks.HostName("data-abc-2-xyz", "pod-uid"):                  false,
-		Locks{Owner: "uid-2"}.HostName("data-abc-1-xyz", "pod-uid"):  false,
-		Locks{Owner: "uid-11"}.HostName("data-abc-1-xyz", "pod-uid"): false,
-		"somebody's laptop": false,
-		"":                  false,
+		earlier.HostName("data-abc-1-xyz", "pod-uid"):                           true,
+		earlier.HostName("data-abc-2-xyz", "pod-uid"):                           false, // it may still run
+		locks.HostName("data-abc-1-xyz", "pod-uid"):                             false, // our own, or of the same moment
+		later.HostName("data-abc-3-xyz", "pod-uid"):                             false, // started after the operator looked
+		Locks{Owner: "uid-2", AsOf: 999}.HostName("data-abc-1-xyz", "pod-uid"):  false,
+		Locks{Owner: "uid-11", AsOf: 999}.HostName("data-abc-1-xyz", "pod-uid"): false,
+		"uid-1/then/data-abc-1-xyz/pod-uid":                                     false,
+		"uid-1/data-abc-1-xyz/pod-uid":                                          false,
+		"somebody's laptop":                                                     false,
+		"":                                                                      false,
 	} {
 		if got := locks.Dead(host); got != want {
 			t.Errorf("Dead(%q) = %v", host, got)
 		}
 	}
-	if (Locks{}).Dead("/pod/uid") {
+	if (Locks{AsOf: 1}).Dead("/0/pod/uid") {
 		t.Error("without an owner a lock was taken for dead")
 	}
 }

@@ -3,6 +3,8 @@ package contract
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
+	"strconv"
 	"strings"
 	"time"
 )
@@ -53,32 +55,35 @@ type Identity struct {
 	Path string `json:"path"`
 }
 
-// Locks is what the operator knows about locks that a killed Pod may have left behind. Movers of one owner take locks
-// under host names that start with Owner. The operator saw every such Pod end, except the ones in Live.
+// Locks is what the operator knows about locks that a killed Pod may have left behind, as of the moment at which it
+// looked: of the Jobs that it had started before, those in Live may still run, and all others have ended. It knows
+// nothing of Jobs that it started later, which a mover whose Pod was slow to start may meet.
 type Locks struct {
 	// Owner starts the host name of every lock of this owner's movers. Empty: no lock is known to be dead.
 	Owner string `json:"owner,omitempty"`
+	// AsOf is when the operator looked, in milliseconds since 1970. It is part of the host name of the mover's own locks.
+	AsOf int64 `json:"asOf,omitempty"`
 	// Live are the names of the owner's Jobs that may still run; their Pods' names start with "<Job>-".
 	Live []string `json:"live,omitempty"`
 }
 
 // HostName returns the host name under which a mover takes locks: unique for every Pod, even one of the same name.
 func (l Locks) HostName(podName, podUID string) string {
-	return strings.Join([]string{l.Owner, podName, podUID}, "/")
+	return strings.Join([]string{l.Owner, strconv.FormatInt(l.AsOf, 10), podName, podUID}, "/")
 }
 
-// Dead reports whether the lock of that host is known to be left over by a Pod that ended.
+// Dead reports whether the lock of that host is known to be left over by a Pod that ended: one of this owner's, of a Job
+// that was started before the operator looked, and that did not run any more then.
 func (l Locks) Dead(host string) bool {
-	rest, ours := strings.CutPrefix(host, l.Owner+"/")
-	if l.Owner == "" || !ours {
+	parts := strings.Split(host, "/")
+	if len(parts) != 4 || l.Owner == "" || parts[0] != l.Owner {
 		return false
 	}
-	for _, job := range l.Live {
-		if strings.HasPrefix(rest, job+"-") {
-			return false
-		}
+	started, err := strconv.ParseInt(parts[1], 10, 64)
+	if err != nil || started >= l.AsOf {
+		return false
 	}
-	return true
+	return !slices.ContainsFunc(l.Live, func(job string) bool { return strings.HasPrefix(parts[2], job+"-") })
 }
 
 // Backup asks for one backup.

@@ -11,6 +11,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"example.com/pvcbackup/backup"
+	"example.com/pvcbackup/backup/contract"
 )
 
 // Start creates the attempt's Job unless it exists. It fills in the request's Locks itself, and ends the Pods of earlier
@@ -23,6 +24,7 @@ func (m *Mover) Start(ctx context.Context, task backup.Task, attempt int) error 
 	if err != nil || job != nil {
 		return err
 	}
+	asOf := m.options.Now() // before the look: what is started after it is not known to it
 	jobs, pods, err := m.readLive(ctx, task.Owner)
 	if err != nil {
 		return err
@@ -30,7 +32,7 @@ func (m *Mover) Start(ctx context.Context, task backup.Task, attempt int) error 
 	if err := m.endEarlier(ctx, task, attempt, pods); err != nil {
 		return err
 	}
-	task.Request.Locks.Owner, task.Request.Locks.Live = string(task.Owner.UID), liveJobs(jobs, pods)
+	task.Request.Locks = contract.Locks{Owner: string(task.Owner.UID), AsOf: asOf.UnixMilli(), Live: liveJobs(jobs, pods)}
 	if job, err = BuildJob(task, attempt, m.options); err != nil {
 		return err
 	}

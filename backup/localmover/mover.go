@@ -106,7 +106,7 @@ func (m *Mover) Start(ctx context.Context, task backup.Task, number int) error {
 
 // environment is what follows from the task. Attempts that still run here are told as live.
 func (m *Mover) environment(task backup.Task, name string) (map[string]string, error) {
-	task.Request.Locks = contract.Locks{Owner: string(task.Owner.UID)}
+	task.Request.Locks = contract.Locks{Owner: string(task.Owner.UID), AsOf: m.options.Now().UnixMilli()}
 	for other, a := range m.attempts {
 		if a.result == nil && a.task.Owner.UID == task.Owner.UID {
 			task.Request.Locks.Live = append(task.Request.Locks.Live, other)

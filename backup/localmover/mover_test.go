@@ -93,7 +93,10 @@ func TestEngineFindsAMoversEnvironment(t *testing.T) {
 	require.NotEmpty(t, got[contract.EnvPodUID])
 	delete(got, contract.EnvPodUID)
 	request := testTask(1).Request
-	request.Locks.Owner = "uid"
+	told, err := contract.DecodeRequest(got[contract.EnvRequest])
+	require.NoError(t, err)
+	require.NotZero(t, told.Locks.AsOf)
+	request.Locks = contract.Locks{Owner: "uid", AsOf: told.Locks.AsOf}
 	text, err := request.Encode()
 	require.NoError(t, err)
 	want := map[string]string{
