@@ -179,9 +179,16 @@ func (r *rig) options(stdout, stderr io.Writer) Options {
 	}
 }
 
+// hurried is a clock for which waits are short.
+type hurried struct{}
+
+func (hurried) Now() time.Time { return time.Now() }
+
+func (hurried) After(d time.Duration) <-chan time.Time { return time.After(d / 100) }
+
 func (r *rig) tool(o Options) *tool {
 	t := newTool(o)
-	t.moverWait, t.scrypt = r.wait, repo.ScryptParams(repotest.Cheap)
+	t.moverWait, t.scrypt, t.clock = r.wait, repo.ScryptParams(repotest.Cheap), hurried{}
 	return t
 }
 

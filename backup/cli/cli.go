@@ -59,9 +59,10 @@ type tool struct {
 	json         bool
 	lockWait     time.Duration
 	noLock       bool
-	// moverWait and scrypt replace moverLockWait and the cost of keys in tests.
+	// moverWait, scrypt and clock replace moverLockWait, the cost of keys, and the repository's time in tests.
 	moverWait time.Duration
 	scrypt    repo.ScryptParams
+	clock     repo.Clock
 	// command is the name of the command that runs, once that is known.
 	command string
 	// code is the exit code of a command that ended without an error.

@@ -28,7 +28,7 @@ func (t *tool) initCommand() *cobra.Command {
 				return err
 			}
 			defer store.Close()
-			r, err := repo.Init(cmd.Context(), store, password, &repo.InitOptions{KeyOptions: t.keyOptions()})
+			r, err := repo.Init(cmd.Context(), store, password, &repo.InitOptions{OpenOptions: repo.OpenOptions{Clock: t.clock}, KeyOptions: t.keyOptions()})
 			if err != nil {
 				return err
 			}
