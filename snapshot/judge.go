@@ -69,9 +69,9 @@ type WaitError struct {
 	After time.Duration
 }
 
-// Error implements error.
+// Error implements error. The age is not in it: a message that changes with every look makes every look a write.
 func (e *WaitError) Error() string {
-	return fmt.Sprintf("%s is %s after %s%s", e.Subject, e.State, e.Age.Round(time.Second), lastError(e.LastError))
+	return fmt.Sprintf("%s is %s%s", e.Subject, e.State, lastError(e.LastError))
 }
 
 // Terminal is false.

@@ -88,8 +88,8 @@ func TestJudge(t *testing.T) {
 	}{
 		"bound goes on":                   {seen: see(stage.Bound), at: time.Hour},
 		"waiting for a consumer goes on":  {seen: see(stage.WaitingForConsumer), at: time.Hour},
-		"pending waits":                   {seen: see(stage.Pending), at: time.Second, reason: "StagedPending", text: "PersistentVolumeClaim ns/c is Pending after 1s; the last error seen: m"},
-		"failing waits too":               {seen: see(stage.Failing), at: time.Second, reason: "StagedFailing", text: "PersistentVolumeClaim ns/c is Failing after 1s; the last error seen: m"},
+		"pending waits":                   {seen: see(stage.Pending), at: time.Second, reason: "StagedPending", text: "PersistentVolumeClaim ns/c is Pending; the last error seen: m"},
+		"failing waits too":               {seen: see(stage.Failing), at: time.Second, reason: "StagedFailing", text: "PersistentVolumeClaim ns/c is Failing; the last error seen: m"},
 		"lost ends":                       {seen: see(stage.Lost), at: time.Second, reason: "StagedLost", terminal: true, text: "PersistentVolumeClaim ns/c: the staged claim has lost its volume"},
 		"the deadline ends, with message": {seen: see(stage.Failing), at: time.Minute, reason: "StagedDeadlineExceeded", terminal: true, text: "PersistentVolumeClaim ns/c is still Failing after 1m0s; deadline Staged is 1m0s; the last error seen: m"},
 	} {
