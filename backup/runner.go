@@ -33,6 +33,9 @@ type Run struct {
 	// Task is what the mover is asked, but for its source volume, and the claim's and snapshot's facts in its request.
 	Task     Task
 	Attempts Attempts
+	// Hold returns an error while no snapshot may be taken, such as while something else fills the claim; a waiting or
+	// transient error only delays the run. Nil never holds. It is not asked once the snapshot exists.
+	Hold func(ctx context.Context) error
 	// Settings completes the Pod's settings once it is known that a mover will start; nil leaves them as they are.
 	Settings func(ctx context.Context, pod PodSettings) (PodSettings, error)
 }
@@ -149,6 +152,11 @@ func (r *Runner) class(ctx context.Context, run Run, claim snapshot.Claim) (stri
 	begun, err := r.Snapshots.Observe(ctx, run.Owner.Namespace, run.snapshotName())
 	if err != nil || begun.State != snapshot.Absent {
 		return begun.Class, err
+	}
+	if run.Hold != nil {
+		if err := run.Hold(ctx); err != nil {
+			return "", err
+		}
 	}
 	class, err := r.Snapshots.ChooseClass(ctx, claim.Driver, run.Class)
 	return class.Name, err

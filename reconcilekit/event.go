@@ -28,11 +28,13 @@ type Events struct {
 }
 
 // Transitions emits one event for each condition of after whose status or
-// reason is not that of before. A condition that was removed emits none.
+// reason is not that of before. A condition that was removed emits none, and
+// conditions that say the same, as a summary and Stalled do, emit one together.
 func (e *Events) Transitions(before, after Conditioned) {
 	if e == nil || e.Recorder == nil {
 		return
 	}
+	told := map[[2]string]bool{}
 	for _, now := range after.GetConditions() {
 		if slices.Contains(e.Silent, now.Type) {
 			continue
@@ -41,7 +43,10 @@ func (e *Events) Transitions(before, after Conditioned) {
 		if was != nil && was.Status == now.Status && was.Reason == now.Reason {
 			continue
 		}
-		e.emit(after, now)
+		if what := [2]string{now.Reason, now.Message}; !told[what] {
+			told[what] = true
+			e.emit(after, now)
+		}
 	}
 }
 

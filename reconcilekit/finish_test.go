@@ -257,3 +257,26 @@ func TestServerACreateInATerminatingNamespaceIsTold(t *testing.T) {
 	require.True(t, reconcilekit.IsNamespaceTerminating(err), "%v", err)
 	require.Equal(t, reconcilekit.ReasonNamespaceTerminating, reconcilekit.Reason(err))
 }
+
+func TestEventsOfConditionsThatSayTheSameAreOne(t *testing.T) {
+	var got recorder
+	events := &reconcilekit.Events{Recorder: &got, Action: "Test"}
+	after := newWidget()
+	after.Status.Conditions = []metav1.Condition{
+		condition("Ready", metav1.ConditionFalse, "Broken", "m"), condition("Stalled", metav1.ConditionTrue, "Broken", "m"),
+		condition("Other", metav1.ConditionFalse, "Broken", "another"),
+	}
+	events.Transitions(newWidget(), after)
+	require.Empty(t, cmp.Diff(recorder{"Warning Broken Test: m", "Warning Broken Test: another"}, got))
+}
+
+func TestReasonsFromOutsideAreSeriesUpToALimit(t *testing.T) {
+	b := newBench(t)
+	for i := range 300 {
+		_, err := b.finish(t.Context(), t, isReady, reconcilekit.Terminal(fmt.Sprintf("Made%d", i), errBoom))
+		require.NoError(t, err)
+	}
+	n, err := testutil.GatherAndCount(b.registry, "reconcilekit_terminal_total")
+	require.NoError(t, err)
+	require.Equal(t, 101, n)
+}

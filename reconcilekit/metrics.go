@@ -3,6 +3,7 @@ package reconcilekit
 import (
 	"errors"
 	"fmt"
+	"sync"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -13,13 +14,20 @@ type Metrics struct {
 	terminals *prometheus.CounterVec
 	conflicts *prometheus.CounterVec
 	calls     *prometheus.HistogramVec
+
+	mu      sync.Mutex
+	reasons map[string]bool
 }
+
+// reasonsLimit bounds the series of terminal errors: a reason may come from outside the program.
+const reasonsLimit = 100
 
 // NewMetrics returns the metrics, registered with registerer; nil registers
 // them nowhere. Names get a prefix with prometheus.WrapRegistererWithPrefix.
 // Calling it again with the same registerer returns the same metrics.
 //
-//	reconcilekit_terminal_total{controller,reason}     reconciles that ended with a terminal error
+//	reconcilekit_terminal_total{controller,reason}     reconciles that ended with a terminal error; from the 101st
+//	                                                   reason on they are "Other"
 //	reconcilekit_conflicts_total{controller}           reconciles that ended with a conflict
 //	reconcilekit_call_duration_seconds{op,class}       calls that left the process
 func NewMetrics(registerer prometheus.Registerer) (*Metrics, error) {
@@ -45,7 +53,7 @@ func NewMetrics(registerer prometheus.Registerer) (*Metrics, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Metrics{terminals: terminals, conflicts: conflicts, calls: calls}, nil
+	return &Metrics{terminals: terminals, conflicts: conflicts, calls: calls, reasons: map[string]bool{}}, nil
 }
 
 // Register registers collector and returns it, or the one that is already
@@ -69,8 +77,18 @@ func Register[C prometheus.Collector](registerer prometheus.Registerer, collecto
 
 func (m *Metrics) terminal(controller, reason string) {
 	if m != nil {
-		m.terminals.WithLabelValues(controller, reason).Inc()
+		m.terminals.WithLabelValues(controller, m.label(reason)).Inc()
 	}
+}
+
+func (m *Metrics) label(reason string) string {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if !m.reasons[reason] && len(m.reasons) >= reasonsLimit {
+		return "Other"
+	}
+	m.reasons[reason] = true
+	return reason
 }
 
 func (m *Metrics) conflict(controller string) {

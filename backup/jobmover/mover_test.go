@@ -299,3 +299,27 @@ func TestEveryCallHasADeadline(t *testing.T) {
 		})
 	}
 }
+
+func TestStopWaitsForALivingNodeAndNotForADeadOne(t *testing.T) {
+	for name, test := range map[string]struct {
+		deleted    time.Duration
+		finalizers []string
+		gone       bool
+	}{
+		"just deleted":             {0, []string{"of/somebody"}, false},
+		"deleted a while ago":      {nodeSilence + time.Second, []string{"of/somebody"}, true},
+		"its result was not taken": {nodeSilence + time.Second, []string{Finalizer}, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			task := testTask()
+			now := start.Add(time.Hour)
+			pod := testPod(testJob(task, 1), running)
+			pod.DeletionTimestamp, pod.Finalizers = &metav1.Time{Time: now.Add(-test.deleted)}, test.finalizers
+			live := fakeClient(pod)
+			mover := New(Options{Client: live, Reader: live, Image: "image", Now: func() time.Time { return now }})
+			gone, err := mover.Stop(t.Context(), task)
+			require.NoError(t, err)
+			require.Equal(t, test.gone, gone)
+		})
+	}
+}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
+	"time"
 
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -18,7 +19,8 @@ import (
 )
 
 // Stop deletes the Jobs of every attempt of the task and lets go of their Pods. Call it only once the results were
-// read and recorded: they are gone afterwards.
+// read and recorded: they are gone afterwards. It does not wait for a node that is dead: a Pod that should have ended
+// five minutes ago is no longer waited for, since nobody but an administrator can tell whether it did.
 func (m *Mover) Stop(ctx context.Context, task backup.Task) (bool, error) {
 	gone, err := m.stop(ctx, m.options.Client, task)
 	if err != nil || !gone {
@@ -48,7 +50,19 @@ func (m *Mover) stop(ctx context.Context, reader client.Reader, task backup.Task
 		errs = append(errs, m.letGo(ctx, &pods[i]))
 		m.progress.forget(pods[i].UID)
 	}
-	return len(jobs) == 0 && len(pods) == 0, errors.Join(errs...)
+	waited := slices.ContainsFunc(pods, func(pod corev1.Pod) bool { return !m.overdue(&pod) })
+	return len(jobs) == 0 && !waited, errors.Join(errs...)
+}
+
+// nodeSilence is how long after its grace period a Pod may take to go. The cluster itself gives up on a node that does
+// not answer after five minutes.
+const nodeSilence = 5 * time.Minute
+
+// overdue reports whether the node has not confirmed the end of a deleted Pod for longer than a living one takes. The
+// time of a deletion includes the grace period.
+func (m *Mover) overdue(pod *corev1.Pod) bool {
+	return pod.DeletionTimestamp != nil && m.options.Now().Sub(pod.DeletionTimestamp.Time) > nodeSilence &&
+		!controllerutil.ContainsFinalizer(pod, Finalizer)
 }
 
 // podOfTask leaves out Pods that only carry the task's labels.

@@ -91,7 +91,8 @@ func (w *world) end(passwords map[string]bool) end {
 	}
 	if s.Repository != nil {
 		e.Repository = *s.Repository
-		e.Repository.URL = "" // holds the namespace
+		require.Equal(w.t, w.key(), e.Repository.GeneratedKey)
+		e.Repository.URL, e.Repository.GeneratedKey = "", "" // they hold the namespace
 	}
 	if c := meta.FindStatusCondition(s.Conditions, ConditionReady); c != nil {
 		e.Ready = c.Status

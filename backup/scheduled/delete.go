@@ -7,6 +7,8 @@ import (
 	"hash/fnv"
 	"time"
 
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
@@ -24,19 +26,31 @@ const waitForAPI = 10 * time.Minute
 func (p *pass) delete(ctx context.Context) (ctrl.Result, error) {
 	p.status.Current, p.status.NextBackup = nil, nil
 	err := p.cleanUp(ctx)
+	outcome := p.deleting(err)
 	switch {
 	case reconcilekit.IsNamespaceTerminating(err):
 		// Nothing can be created any more, not even an Event. What is in the store stays there.
 		log.FromContext(ctx).Info("the namespace is being deleted, so the backups in the store are left", "repository", p.place())
 		p.options.Metrics.left()
 	case err != nil:
-		return p.finish(ctx, reconcilekit.Outcome{}, err)
+		return p.finish(ctx, outcome, err)
 	}
 	if err := reconcilekit.DropFinalizer(ctx, p.client, p.obj, Finalizer); err != nil {
-		return p.finish(ctx, reconcilekit.Outcome{}, err)
+		return p.finish(ctx, outcome, err)
 	}
 	p.Forget(p.owner.Namespace, p.owner.Name)
 	return ctrl.Result{}, nil
+}
+
+// deleting keeps Ready as it was, as what is in the store is, unless the deletion is stuck.
+func (p *pass) deleting(err error) reconcilekit.Outcome {
+	if reconcilekit.Classify(err) == reconcilekit.ClassTerminal {
+		return reconcilekit.Outcome{Ready: ready(metav1.ConditionFalse, reasonOf(err), reconcilekit.StableMessage(err))}
+	}
+	if known := meta.FindStatusCondition(p.status.Conditions, ConditionReady); known != nil {
+		return reconcilekit.Outcome{Ready: *known}
+	}
+	return reconcilekit.Outcome{Ready: p.status.neverProtected()}
 }
 
 func (p *pass) place() string {

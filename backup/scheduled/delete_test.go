@@ -59,6 +59,8 @@ func TestDeleteForgetsThisObjectsBackupsAndWaitsForThat(t *testing.T) {
 	w.answer = func(asked backup.Task, _ int) *contract.Result { task = asked; return nil }
 	w.settle()
 	require.True(t, w.exists(), "it waits")
+	require.Equal(t, "Deleting", w.get().Status.Phase)
+	require.Equal(t, metav1.ConditionTrue, w.condition(ConditionReady).Status, "what is in the store is as fresh as before")
 	require.Equal(t, &contract.Delete{OwnerUID: string(owner.UID)}, task.Request.Delete)
 	require.Equal(t, "repository-1", task.Request.RepositoryID)
 	require.Equal(t, "strong", task.Secrets.Credentials)

@@ -12,6 +12,9 @@ import (
 	"example.com/pvcbackup/reconcilekit/kittest"
 )
 
+// key names the Secret that is generated in these tests.
+func (w *world) key() string { return KeySecretName("data", "s3://bucket/c1/"+w.ns+"/data") }
+
 // finds lets a lookup find this; nil lets it end with the result instead.
 func finds(state contract.RepositoryState) func(backup.Task, int) *contract.Result {
 	return func(task backup.Task, attempt int) *contract.Result {
@@ -24,7 +27,7 @@ func finds(state contract.RepositoryState) func(backup.Task, int) *contract.Resu
 
 func (w *world) deleteKey() {
 	w.t.Helper()
-	require.NoError(w.t, w.admin.Delete(w.t.Context(), &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: w.ns, Name: KeySecretName("data")}}))
+	require.NoError(w.t, w.admin.Delete(w.t.Context(), &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: w.ns, Name: w.key()}}))
 }
 
 func TestAKeyIsGeneratedOnceForAProvenEmptyStoreAndTheIntentIsWrittenFirst(t *testing.T) {
@@ -53,7 +56,7 @@ func TestAKeyIsGeneratedOnceForAProvenEmptyStoreAndTheIntentIsWrittenFirst(t *te
 	}
 	w.create(generated)
 	obj := w.settle()
-	name := KeySecretName("data")
+	name := w.key()
 	require.Equal(t, []string{"", name}, intended, "one dry run, then the intent, then the Secret")
 	require.Empty(t, lookup.Secrets.Password, "a lookup needs none")
 	require.Equal(t, name, run.Secrets.Password)
@@ -115,8 +118,9 @@ func TestAKeyThatWasDeletedIsNeverGeneratedAgain(t *testing.T) {
 		w.create(generated)
 		obj := w.settle()
 		require.Empty(t, w.secrets())
-		require.Empty(t, obj.Status.Repository.GeneratedKey)
 		require.False(t, run.Request.Backup.Initialize, "nor is the repository")
+		require.Equal(t, w.key(), obj.Status.Repository.GeneratedKey, "its owner is asked to save the one that was found")
+		require.Equal(t, metav1.ConditionFalse, w.condition(ConditionKeyEscrowed).Status)
 	})
 }
 
@@ -148,7 +152,7 @@ func TestAStoreThatIsNotProvenEmptyGetsNoKey(t *testing.T) {
 
 func TestAnEmptyStoreWhoseKeyExistsIsForAPersonToJudge(t *testing.T) {
 	w := newWorld(t)
-	left := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: w.ns, Name: KeySecretName("data")}, StringData: map[string]string{"password": "old"}}
+	left := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: w.ns, Name: w.key()}, StringData: map[string]string{"password": "old"}}
 	require.NoError(t, w.admin.Create(t.Context(), left))
 	w.create(generated)
 	w.settle()
@@ -192,4 +196,28 @@ func TestAStorageEditedInTheMiddleOfARunStartsItAgainInTheNewPlace(t *testing.T)
 	require.Equal(t, "Succeeded", obj.Status.LastAttempt.Outcome)
 	require.Equal(t, "s3://bucket/elsewhere", obj.Status.Repository.URL)
 	w.tidy(1)
+}
+
+func TestAnObjectThatMovesToAnotherBucketGetsAnotherKeyThereAndFindsTheFirstWhenItReturns(t *testing.T) {
+	w := newWorld(t)
+	w.create(generated)
+	w.settle()
+	w.edit(func(obj *thing) { obj.Spec.Storage.URL = "s3://elsewhere" })
+	w.toNextSlot()
+	obj := w.settle()
+	require.Equal(t, "Succeeded", obj.Status.LastAttempt.Outcome)
+	require.Len(t, w.secrets(), 2)
+	require.NotEqual(t, w.key(), obj.Status.Repository.GeneratedKey)
+	var run backup.Task
+	w.answer = func(task backup.Task, attempt int) *contract.Result {
+		if task.Role == backup.RoleBackup {
+			run = task
+		}
+		return finds(contract.RepositoryPresent)(task, attempt)
+	}
+	w.edit(func(obj *thing) { obj.Spec.Storage.URL = "s3://bucket" })
+	w.toNextSlot()
+	require.Equal(t, "Succeeded", w.settle().Status.LastAttempt.Outcome)
+	require.Equal(t, w.key(), run.Secrets.Password)
+	require.Len(t, w.secrets(), 2)
 }

@@ -42,6 +42,9 @@ type Options struct {
 	// KitMetrics and Metrics count; nil counts nothing.
 	KitMetrics *reconcilekit.Metrics
 	Metrics    *Metrics
+	// Hold returns an error while no snapshot of the object's claim may be taken, such as while a restore fills it: the
+	// run is not begun, or waits. Nil never holds.
+	Hold func(ctx context.Context, obj Object) error
 	// Attempts bounds the movers of one task. The zero value has backup's defaults.
 	Attempts backup.Attempts
 	// MaintainEvery is the least time between two runs of forget and prune. Zero means 24 h.
@@ -158,7 +161,7 @@ func (p *pass) finish(ctx context.Context, outcome reconcilekit.Outcome, err err
 	if p.schedule == nil {
 		policy.TerminalLook = -1 // only an edit helps
 	}
-	p.status.Phase = p.status.phase(p.spec.Suspend)
+	p.status.Phase = p.phase()
 	if err == nil && p.status.Current == nil {
 		reconcilekit.RemoveCondition(&p.status.Conditions, ConditionReconciling) // nothing but time is waited for
 	}

@@ -23,7 +23,7 @@ import (
 //	pvcbackup_consecutive_failures{namespace,name}
 //	pvcbackup_protected{namespace,name}             1 or 0
 //	pvcbackup_runs_total{namespace,name,outcome}    since this process started
-//	pvcbackup_failures_total{namespace,name,reason} since this process started
+//	pvcbackup_failures_total{namespace,name,reason} since this process started; from the 21st reason on they are "Other"
 //	pvcbackup_backups_left_total                    deletions that left backups in the store, since this process started
 type Metrics struct {
 	now func() time.Time
@@ -145,8 +145,18 @@ func (m *Metrics) ended(obj Object, r contract.Result) {
 	o := m.object(obj)
 	o.runs[string(r.Outcome)]++
 	if r.Outcome == contract.Failed {
-		o.failures[r.Reason]++
+		o.failures[o.failureLabel(resultReason(r))]++
 	}
+}
+
+// reasonsLimit bounds the series of one object: what a mover calls its failures is up to who chose its image.
+const reasonsLimit = 20
+
+func (o *objectMetrics) failureLabel(reason string) string {
+	if _, known := o.failures[reason]; known || len(o.failures) < reasonsLimit {
+		return reason
+	}
+	return "Other"
 }
 
 func (m *Metrics) left() {

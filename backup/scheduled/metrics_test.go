@@ -1,6 +1,7 @@
 package scheduled
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -93,4 +94,17 @@ func TestNoMetricsCountNothing(*testing.T) {
 	m.ended(obj, contract.Result{})
 	m.left()
 	m.forget("ns", "b")
+}
+
+func TestReasonsThatAMoverMakesUpAreSeriesUpToALimit(t *testing.T) {
+	registry := prometheus.NewPedanticRegistry()
+	m, err := NewMetrics(registry, nil)
+	require.NoError(t, err)
+	for i := range 10 * reasonsLimit {
+		m.ended(&thing{}, contract.Result{Outcome: contract.Failed, Reason: fmt.Sprintf("Made%d", i)})
+	}
+	m.ended(&thing{}, contract.Result{Outcome: contract.Failed, Reason: "Made0"})
+	n, err := testutil.GatherAndCount(registry, "pvcbackup_failures_total")
+	require.NoError(t, err)
+	require.Equal(t, reasonsLimit+1, n)
 }

@@ -34,7 +34,7 @@ func (s Stores) Locate(obj Object) (Place, error) {
 		Secrets:  spec.Storage.Credentials(),
 		Volume:   spec.Storage.Volume,
 	}
-	place.Secrets.Password, place.Secrets.PasswordKey = spec.passwordSecret(claim)
+	place.Secrets.Password, place.Secrets.PasswordKey = spec.passwordSecret(claim, url)
 	if r := obj.BackupStatus().Repository; r != nil && r.URL == url {
 		place.RepositoryID = r.ID
 	}
@@ -67,9 +67,9 @@ func (r *SecretKeyRef) PasswordKey() (secret, key string) {
 	return r.Name, r.Key
 }
 
-func (s *Spec) passwordSecret(claim string) (secret, key string) {
+func (s *Spec) passwordSecret(claim, repository string) (secret, key string) {
 	if s.generatesKey() {
-		return KeySecretName(claim), contract.PasswordKey
+		return KeySecretName(claim, repository), contract.PasswordKey
 	}
 	return s.Encryption.PasswordSecretRef.PasswordKey()
 }

@@ -67,7 +67,14 @@ func ready(status metav1.ConditionStatus, reason, message string) metav1.Conditi
 	return metav1.Condition{Type: ConditionReady, Status: status, Reason: reason, Message: message}
 }
 
-// phase sums the status up for people.
+// phase sums the object up for people.
+func (p *pass) phase() string {
+	if !p.obj.GetDeletionTimestamp().IsZero() {
+		return "Deleting"
+	}
+	return p.status.phase(p.spec.Suspend)
+}
+
 func (s *Status) phase(suspended bool) string {
 	switch {
 	case s.Current != nil && s.Current.Stage != "":

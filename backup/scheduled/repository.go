@@ -6,6 +6,7 @@ import (
 	"encoding/base64"
 	"errors"
 	"fmt"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -17,10 +18,13 @@ import (
 	"example.com/pvcbackup/reconcilekit"
 )
 
-// KeySecretName is the name of the Secret that a generated password is kept in. It follows from the claim alone, so that
-// an object that is deleted and made again finds its repository's key.
-func KeySecretName(claim string) string {
-	return backup.Owner{Name: claim, UID: "claim"}.ChildName("key", claim, 0)
+// KeySecretName is the name of the Secret that a generated password is kept in. It follows from the claim and from where
+// its repository is, so that an object that is deleted and made again finds its repository's key, and one that is moved
+// to another bucket gets another key there. How the store is spoken to, which is what a URL's query says, has no part in
+// it: a repository stays the same when its endpoint is called by another name.
+func KeySecretName(claim, repository string) string {
+	place, _, _ := strings.Cut(repository, "?")
+	return backup.Owner{Name: claim, UID: "claim"}.ChildName("key", claim+"\n"+place, 0)
 }
 
 // mayInitialize says whether a mover may create the repository when it proves that there is none: only before one was
@@ -126,6 +130,14 @@ func (p *pass) createKey(ctx context.Context) error {
 	return p.persist(ctx)
 }
 
+// noteFoundKey names the generated key of a repository that was there before this object, so that its owner is asked to
+// save it as well. It comes after the repository's id is known: before, a name here means that a key is to be created.
+func (p *pass) noteFoundKey() {
+	if r := p.status.Repository; r != nil && r.ID != "" && r.GeneratedKey == "" && p.spec.generatesKey() {
+		r.GeneratedKey, r.KeyCreated = KeySecretName(p.obj.BackupClaim(), r.URL), true
+	}
+}
+
 // keySecret is a new password in a Secret without an owner: it outlives the object, since the backups do.
 func (p *pass) keySecret() (*corev1.Secret, error) {
 	random := make([]byte, 32)
@@ -134,7 +146,7 @@ func (p *pass) keySecret() (*corev1.Secret, error) {
 	}
 	return &corev1.Secret{
 		ObjectMeta: metav1.ObjectMeta{
-			Namespace: p.owner.Namespace, Name: KeySecretName(p.obj.BackupClaim()),
+			Namespace: p.owner.Namespace, Name: KeySecretName(p.obj.BackupClaim(), p.status.Repository.URL),
 			Labels:      map[string]string{backup.LabelManagedBy: backup.ManagedBy},
 			Annotations: map[string]string{"storage.example.com/repository": p.status.Repository.URL},
 		},

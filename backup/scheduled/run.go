@@ -64,7 +64,7 @@ func (p *pass) begin(ctx context.Context, slot schedule.Slot) error {
 		return err
 	}
 	p.status.begin(slot, p.now)
-	p.status.Phase = p.status.phase(p.spec.Suspend)
+	p.status.Phase = p.phase()
 	return p.persist(ctx)
 }
 
@@ -87,7 +87,17 @@ func (p *pass) preflight(ctx context.Context) error {
 	if errors.Is(err, snapshot.ErrClaimMissing) {
 		return fmt.Errorf("%w: create it, or have another object back up another claim", err)
 	}
-	return err
+	if err != nil {
+		return err
+	}
+	return p.held(ctx)
+}
+
+func (p *pass) held(ctx context.Context) error {
+	if p.options.Hold == nil {
+		return nil
+	}
+	return p.options.Hold(ctx, p.obj)
 }
 
 // step does the next thing that is due for the run in flight.
@@ -105,6 +115,7 @@ func (p *pass) step(ctx context.Context) (backup.Progress, error) {
 // end records the result of the run in flight and returns what a reconcile of an object in that state returns.
 func (p *pass) end(r contract.Result) error {
 	p.status.end(r, p.now)
+	p.noteFoundKey()
 	p.ended = &r
 	switch r.Outcome {
 	case contract.Succeeded:
@@ -169,7 +180,7 @@ func (p *pass) runOf() (backup.Run, error) {
 	return backup.Run{
 		Owner: p.owner, Claim: p.obj.BackupClaim(), Slot: slot, Class: p.spec.className(),
 		Snapshot: p.spec.Deadlines.Snapshot(), Staged: p.spec.Deadlines.Stage(),
-		Task: task, Attempts: p.options.Attempts, Settings: p.identity,
+		Task: task, Attempts: p.options.Attempts, Hold: p.held, Settings: p.identity,
 	}, nil
 }
 

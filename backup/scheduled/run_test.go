@@ -1,6 +1,7 @@
 package scheduled
 
 import (
+	"context"
 	"errors"
 	"testing"
 	"time"
@@ -16,6 +17,7 @@ import (
 
 	"example.com/pvcbackup/backup"
 	"example.com/pvcbackup/backup/contract"
+	"example.com/pvcbackup/reconcilekit"
 	"example.com/pvcbackup/reconcilekit/kittest"
 	"example.com/pvcbackup/snapshot/snapshottest"
 )
@@ -433,3 +435,46 @@ func (w *world) owner() backup.Owner {
 }
 
 var _ client.Object = (*thing)(nil)
+
+func TestABackupIsHeldBackUntilNothingHoldsItAndUsesNoSlotUp(t *testing.T) {
+	held := reconcilekit.Waiting("Filling", time.Minute, errors.New("somebody fills the claim"))
+	t.Run("before it began", func(t *testing.T) {
+		w := newWorld(t)
+		why := held
+		w.loop = w.newLoopHeld(func(context.Context, Object) error { return why })
+		w.create(nil)
+		obj := w.settle()
+		require.Nil(t, obj.Status.Current)
+		require.Equal(t, "Filling", w.condition(ConditionReconciling).Reason)
+		require.Empty(t, w.snapshots())
+		why = nil
+		require.Equal(t, "Succeeded", w.settle().Status.LastAttempt.Outcome)
+	})
+	t.Run("before its snapshot", func(t *testing.T) {
+		w := newWorld(t)
+		asked, why := 0, held
+		w.loop = w.newLoopHeld(func(context.Context, Object) error {
+			if asked++; asked == 1 {
+				return nil
+			}
+			return why
+		})
+		w.create(nil)
+		require.NotNil(t, w.settle().Status.Current)
+		require.Empty(t, w.snapshots())
+		why = nil
+		require.Equal(t, "Succeeded", w.settle().Status.LastAttempt.Outcome)
+		require.Len(t, w.get().Status.History, 1)
+	})
+	t.Run("not any more once the snapshot exists", func(t *testing.T) {
+		w := newWorld(t)
+		w.loop = w.newLoopHeld(func(context.Context, Object) error {
+			if len(w.snapshots()) > 0 {
+				return held
+			}
+			return nil
+		})
+		w.create(nil)
+		require.Equal(t, "Succeeded", w.settle().Status.LastAttempt.Outcome)
+	})
+}

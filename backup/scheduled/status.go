@@ -188,8 +188,8 @@ type Repository struct {
 	// keyFingerprint is the id of the repository's key that the password opens.
 	// +optional
 	KeyFingerprint string `json:"keyFingerprint,omitempty"`
-	// generatedKey names the Secret that was created for this repository; unset when the password was given. It is set
-	// before the Secret is created.
+	// generatedKey names the Secret that was created for this repository, by this object or by one before it; unset when
+	// the password was given. It is set before the Secret is created.
 	// +optional
 	GeneratedKey string `json:"generatedKey,omitempty"`
 	// keyCreated says that the generated Secret was created. It is never created again: a lost key cannot be replaced by

@@ -76,7 +76,7 @@ func TestThePlaceOfAnObjectsBackups(t *testing.T) {
 		want   Place
 	}{
 		"defaults": {want: Place{URL: url, Secrets: backup.Secrets{
-			Password: KeySecretName("data"), PasswordKey: contract.PasswordKey, Credentials: DefaultCredentials, CredentialsOptional: true}}},
+			Password: KeySecretName("data", url), PasswordKey: contract.PasswordKey, Credentials: DefaultCredentials, CredentialsOptional: true}}},
 		"all given": {
 			spec: Spec{Encryption: given, Storage: &Storage{URL: "s3://b", CredentialsSecretRef: &SecretRef{Name: "creds"}}},
 			want: Place{URL: url, Secrets: backup.Secrets{Password: "mine", PasswordKey: "k", Credentials: "creds"}},
@@ -124,7 +124,9 @@ func TestMaintenanceHasCredentialsOfItsOwn(t *testing.T) {
 	require.Equal(t, backup.Secrets{Credentials: "creds"}, own.Credentials())
 }
 
-func TestTheKeysNameFollowsFromTheClaimAlone(t *testing.T) {
-	require.Equal(t, KeySecretName("data"), KeySecretName("data"))
-	require.NotEqual(t, KeySecretName("data"), KeySecretName("data2"))
+func TestTheKeysNameFollowsFromTheClaimAndThePlaceOfItsRepository(t *testing.T) {
+	name := KeySecretName("data", "s3://b/p?region=a")
+	require.Equal(t, name, KeySecretName("data", "s3://b/p"), "how the store is reached has no part in it")
+	require.NotEqual(t, name, KeySecretName("data2", "s3://b/p"))
+	require.NotEqual(t, name, KeySecretName("data", "s3://b/q"))
 }

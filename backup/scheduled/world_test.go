@@ -134,10 +134,27 @@ func (l listsIn) List(ctx context.Context, list client.ObjectList, opts ...clien
 
 func (w *world) newLoop(c client.Client, mover Mover) *Loop {
 	w.t.Helper()
-	loop, err := New(Options{
+	return w.made(w.options(c, mover))
+}
+
+// newLoopHeld is the loop with something that may hold its runs back.
+func (w *world) newLoopHeld(hold func(context.Context, Object) error) *Loop {
+	w.t.Helper()
+	o := w.options(w.client, w.script)
+	o.Hold = hold
+	return w.made(o)
+}
+
+func (w *world) options(c client.Client, mover Mover) Options {
+	return Options{
 		Client: c, Live: c, Mover: mover, Stores: Stores{ClusterID: "c1"}, Recorder: w.events, Now: w.clock.Now,
 		Attempts: backup.Attempts{Backoff: time.Nanosecond},
-	})
+	}
+}
+
+func (w *world) made(o Options) *Loop {
+	w.t.Helper()
+	loop, err := New(o)
 	require.NoError(w.t, err)
 	return loop
 }

@@ -313,7 +313,11 @@ func (d *demo) compare(dir string, skipRoot bool) error {
 
 // restic checks and restores the repository with the stock program.
 func (d *demo) restic(ctx context.Context) error {
-	secret, err := d.client.CoreV1().Secrets(namespace).Get(ctx, scheduled.KeySecretName(claim), metav1.GetOptions{})
+	obj, err := d.get(ctx)
+	if err != nil {
+		return err
+	}
+	secret, err := d.client.CoreV1().Secrets(namespace).Get(ctx, obj.Status.Repository.GeneratedKey, metav1.GetOptions{})
 	if err != nil {
 		return err
 	}

@@ -215,7 +215,7 @@ func TestAVolumeCanBeTheStore(t *testing.T) {
 	// With nothing but the store and the key, as after the loss of a cluster.
 	alone := &v1.PVCRestore{ObjectMeta: metav1.ObjectMeta{Name: "from-the-store"}, Spec: v1.PVCRestoreSpec{Source: v1.RestoreSource{
 		Storage:    &scheduled.Storage{URL: "file:///pvcbackup/destination", Volume: "nas", Prefix: "backups/of/data"},
-		Encryption: &scheduled.Encryption{PasswordSecretRef: &scheduled.SecretKeyRef{Name: scheduled.KeySecretName("data")}},
+		Encryption: &scheduled.Encryption{PasswordSecretRef: &scheduled.SecretKeyRef{Name: obj.Status.Repository.GeneratedKey}},
 	}}}
 	p.restored(alone, source)
 }

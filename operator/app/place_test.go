@@ -244,16 +244,19 @@ func restoreOf(name, backup string) *v1.PVCRestore {
 	return &v1.PVCRestore{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: v1.PVCRestoreSpec{Source: v1.RestoreSource{PVCBackup: backup}}}
 }
 
-// keySecret is the generated Secret of a claim; nil when there is none.
-func (p *place) keySecret(claim string) *corev1.Secret {
+// keySecret is the generated Secret of a claim that has one repository; nil when there is none.
+func (p *place) keySecret(claim string) (found *corev1.Secret) {
 	p.Helper()
-	var secret corev1.Secret
-	err := p.admin.Get(p.Context(), client.ObjectKey{Namespace: p.namespace, Name: scheduled.KeySecretName(claim)}, &secret)
-	if apierrors.IsNotFound(err) {
-		return nil
+	var secrets corev1.SecretList
+	generated := client.MatchingLabels{backup.LabelManagedBy: backup.ManagedBy}
+	require.NoError(p, p.admin.List(p.Context(), &secrets, client.InNamespace(p.namespace), generated))
+	for i := range secrets.Items {
+		if strings.HasPrefix(secrets.Items[i].Name, claim+"-key-") {
+			require.Nil(p, found, "a claim with one repository has one key")
+			found = &secrets.Items[i]
+		}
 	}
-	require.NoError(p, err)
-	return &secret
+	return found
 }
 
 // objects returns the objects of the test's bucket with that in their key, sorted.

@@ -60,6 +60,7 @@ func SetupPVCBackup(mgr ctrl.Manager, options Options) error {
 		Controller: "pvcbackup", Recorder: mgr.GetEventRecorder("pvcbackup"),
 		KitMetrics: options.KitMetrics, Metrics: options.Metrics,
 		Attempts: options.Attempts, MaintainEvery: options.MaintainEvery, Now: options.Now,
+		Hold: whileRestored(mgr.GetClient()),
 	})
 	if err != nil {
 		return err
@@ -77,6 +78,9 @@ func (r *PVCBackupReconciler) SetupWithManager(mgr ctrl.Manager, options Options
 		return []string{obj.(*v1.PVCBackup).Spec.PVCName}
 	})
 	if err != nil {
+		return err
+	}
+	if err := indexByTarget(ctx, mgr); err != nil {
 		return err
 	}
 	children := childrenOf(mgr.GetClient(), func() *v1.PVCBackupList { return &v1.PVCBackupList{} })

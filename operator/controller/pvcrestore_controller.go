@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -11,6 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
 	"example.com/pvcbackup/backup"
 	"example.com/pvcbackup/backup/contract"
@@ -36,7 +38,7 @@ type PVCRestoreReconciler struct {
 
 // SetupPVCRestore adds the controller of PVCRestores to a manager.
 func SetupPVCRestore(mgr ctrl.Manager, options Options) error {
-	events := &reconcilekit.Events{Recorder: mgr.GetEventRecorder("pvcrestore"), Action: "Restore", Silent: []string{reconcilekit.TypeReconciling}}
+	events := restoreEvents(mgr.GetEventRecorder("pvcrestore"))
 	r := &PVCRestoreReconciler{
 		Client: reconcilekit.BoundedClient(mgr.GetClient(), 0),
 		Runner: &restore.Runner{
@@ -50,6 +52,10 @@ func SetupPVCRestore(mgr ctrl.Manager, options Options) error {
 		Options: options,
 	}
 	return r.SetupWithManager(mgr, options)
+}
+
+func restoreEvents(recorder reconcilekit.EventRecorder) *reconcilekit.Events {
+	return &reconcilekit.Events{Recorder: recorder, Action: "Restore", Silent: []string{reconcilekit.TypeReconciling}}
 }
 
 // SetupWithManager adds the reconciler to a manager.
@@ -87,7 +93,7 @@ func (r *PVCRestoreReconciler) serve(ctx context.Context, obj *v1.PVCRestore) (r
 		return r.tidy(ctx, obj)
 	}
 	if added, err := reconcilekit.EnsureFinalizer(ctx, r.Client, obj, scheduled.Finalizer); err != nil || added {
-		return reconcilekit.Outcome{}, err
+		return reconcilekit.Outcome{Ready: succeeded(metav1.ConditionUnknown, "InProgress", "the restore begins")}, err
 	}
 	now := metav1.NewTime(r.Options.now())
 	if obj.Status.Started == nil {
@@ -139,17 +145,26 @@ func (r *PVCRestoreReconciler) tidy(ctx context.Context, obj *v1.PVCRestore) (re
 	if c := meta.FindStatusCondition(obj.Status.Conditions, v1.ConditionSucceeded); c != nil {
 		ended.Ready = *c
 	}
-	gone, err := r.Runner.Cleanup(ctx, restore.Run{Owner: ownerOf(obj)})
-	if err == nil && !gone {
-		err = reconcilekit.Waiting("StoppingMovers", 0, nil)
-	}
-	if err == nil || reconcilekit.IsNamespaceTerminating(err) {
-		err = reconcilekit.DropFinalizer(ctx, r.Client, obj, scheduled.Finalizer)
-	}
+	err := r.letGo(ctx, obj)
 	if err == nil && ended.Ready.Status == metav1.ConditionFalse {
 		err = reconcilekit.Terminal(ended.Ready.Reason, errors.New(ended.Ready.Message))
 	}
 	return ended, err
+}
+
+// letGo drops the finalizer once no mover is left.
+func (r *PVCRestoreReconciler) letGo(ctx context.Context, obj *v1.PVCRestore) error {
+	if !controllerutil.ContainsFinalizer(obj, scheduled.Finalizer) {
+		return nil
+	}
+	gone, err := r.Runner.Cleanup(ctx, restore.Run{Owner: ownerOf(obj)})
+	if err == nil && !gone {
+		return reconcilekit.Waiting("StoppingMovers", 0, nil)
+	}
+	if err != nil && !reconcilekit.IsNamespaceTerminating(err) {
+		return err
+	}
+	return reconcilekit.DropFinalizer(ctx, r.Client, obj, scheduled.Finalizer)
 }
 
 // run describes the restore.
@@ -200,16 +215,42 @@ func (r *PVCRestoreReconciler) place(ctx context.Context, obj *v1.PVCRestore) (s
 	if source.PVCBackup == "" {
 		return r.storage(source)
 	}
+	namespace := obj.Namespace
+	if source.Namespace != "" {
+		namespace = source.Namespace
+	}
 	var from v1.PVCBackup
-	err := r.Client.Get(ctx, client.ObjectKey{Namespace: obj.Namespace, Name: source.PVCBackup}, &from)
-	if reconcilekit.IsGone(err) {
-		return scheduled.Place{}, reconcilekit.Waiting("SourceMissing", 0, fmt.Errorf(
+	err := r.Client.Get(ctx, client.ObjectKey{Namespace: namespace, Name: source.PVCBackup}, &from)
+	switch {
+	case err != nil && !reconcilekit.IsGone(err):
+		return scheduled.Place{}, err
+	case namespace != obj.Namespace:
+		return r.foreign(obj, &from)
+	case err != nil:
+		return scheduled.Place{}, reconcilekit.Waiting("SourceMissing", sourceLook, fmt.Errorf(
 			"there is no PVCBackup %s: create it, or name the store with source.storage", source.PVCBackup))
 	}
-	if err != nil {
-		return scheduled.Place{}, err
-	}
 	return r.Options.Stores.Locate(&from)
+}
+
+// sourceLook is how often a source is looked for that is not there, or not granted.
+const sourceLook = 30 * time.Second
+
+// foreign accepts a source of another namespace when that one grants it. One that does not exist is answered like one
+// that is not granted, so that nobody learns what there is in other namespaces.
+func (r *PVCRestoreReconciler) foreign(obj *v1.PVCRestore, from *v1.PVCBackup) (scheduled.Place, error) {
+	source := obj.Spec.Source
+	if !from.RestorableTo(obj.Namespace) {
+		return scheduled.Place{}, reconcilekit.Waiting("SourceNotGranted", sourceLook, fmt.Errorf(
+			"PVCBackup %s/%s does not exist or may not be restored from here: have its annotation %s list the namespace %s",
+			source.Namespace, source.PVCBackup, v1.AnnotationRestoreTo, obj.Namespace))
+	}
+	if volume := from.BackupSpec().Storage; volume != nil && volume.Volume != "" {
+		return scheduled.Place{}, reconcilekit.Terminal("SourceOutOfReach", fmt.Errorf(
+			"the backups of PVCBackup %s/%s are in a claim of that namespace, which Pods of this one cannot mount: restore there",
+			source.Namespace, source.PVCBackup))
+	}
+	return r.Options.Stores.Locate(from)
 }
 
 func (r *PVCRestoreReconciler) storage(source v1.RestoreSource) (scheduled.Place, error) {

@@ -1,6 +1,8 @@
 package v1
 
 import (
+	"strings"
+
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"example.com/pvcbackup/backup/scheduled"
@@ -71,6 +73,20 @@ type PVCBackupList struct {
 }
 
 var _ scheduled.Object = (*PVCBackup)(nil)
+
+// AnnotationRestoreTo, on a PVCBackup, lists the namespaces that may restore from it, separated by commas; "*" is all.
+// Without it PVCRestores of its own namespace may, and no others.
+const AnnotationRestoreTo = "storage.example.com/restore-to"
+
+// RestorableTo reports whether PVCRestores of that other namespace may restore from it.
+func (b *PVCBackup) RestorableTo(namespace string) bool {
+	for _, granted := range strings.Split(b.Annotations[AnnotationRestoreTo], ",") {
+		if granted = strings.TrimSpace(granted); granted == "*" || granted == namespace && namespace != "" {
+			return true
+		}
+	}
+	return false
+}
 
 // BackupClaim implements scheduled.Object.
 func (b *PVCBackup) BackupClaim() string { return b.Spec.PVCName }

@@ -45,8 +45,9 @@ type PVCRestoreSpec struct {
 	Deadlines *scheduled.Deadlines `json:"deadlines,omitempty"`
 }
 
-// RestoreSource names backups: those of a PVCBackup of the namespace, or those in a store.
+// RestoreSource names backups: those of a PVCBackup, or those in a store.
 //
+// +kubebuilder:validation:XValidation:rule="!has(self.__namespace__) || has(self.pvcBackup)",message="source.namespace is where source.pvcBackup is: set that too"
 // +kubebuilder:validation:XValidation:rule="has(self.pvcBackup) != has(self.storage)",message="set exactly one of source.pvcBackup and source.storage"
 // +kubebuilder:validation:XValidation:rule="!has(self.storage) || has(self.encryption)",message="source.storage needs source.encryption.passwordSecretRef"
 // +kubebuilder:validation:XValidation:rule="!has(self.pvcBackup) || (!has(self.encryption) && !has(self.host) && !has(self.path) && !has(self.tags))",message="source.pvcBackup says itself which password, host, path and tags: leave them out"
@@ -56,6 +57,13 @@ type RestoreSource struct {
 	// +kubebuilder:validation:MaxLength=253
 	// +optional
 	PVCBackup string `json:"pvcBackup,omitempty"`
+	// namespace of the PVCBackup. Default: the restore's own. Another one has to allow it: the PVCBackup's annotation
+	// storage.example.com/restore-to lists the namespaces that may restore from it. The Secrets with the password and the
+	// credentials must be in the restore's namespace, under the names that they have in the other one.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=63
+	// +optional
+	Namespace string `json:"namespace,omitempty"`
 	// storage names a repository: url, and prefix when the repository is not at the url itself.
 	// +kubebuilder:validation:XValidation:rule="has(self.url)",message="source.storage.url is required"
 	// +kubebuilder:validation:XValidation:rule="has(self.volume) == (has(self.url) && self.url.startsWith('file:'))",message="storage.volume and a file: storage.url belong together: set both or neither"

@@ -64,6 +64,7 @@ func TestContradictionsInAPVCRestoreAreRefusedWithAMessageThatNamesTheField(t *t
 	refused := map[string]struct{ spec, message string }{
 		"no source":               {"{source: {}" + target + "}", "set exactly one of source.pvcBackup and source.storage"},
 		"source missing":          {"{target: {pvcName: new}}", "spec.source: Required value"},
+		"namespace of a store":    {"{source: {namespace: a, storage: {url: 's3://abc'}, " + password + "}" + target + "}", "source.namespace is where source.pvcBackup is"},
 		"two sources":             {"{source: {pvcBackup: data, storage: {url: 's3://abc'}, " + password + "}" + target + "}", "set exactly one of source.pvcBackup and source.storage"},
 		"no password":             {"{source: {storage: {url: 's3://abc'}}" + target + "}", "source.storage needs source.encryption.passwordSecretRef"},
 		"empty encryption":        {"{source: {storage: {url: 's3://abc'}, encryption: {}}" + target + "}", "source.encryption.passwordSecretRef is required"},
