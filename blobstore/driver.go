@@ -35,8 +35,13 @@ type Driver struct {
 	// PutStream stores what r yields until io.EOF, and nothing if r fails.
 	PutStream func(ctx context.Context, key string, r io.Reader, o *PutOptions) error
 
-	// Tune adapts the writer to an object of size bytes; -1 means unknown.
+	// Tune adapts the writer to size bytes that are all in memory, or to a stream, which is -1. A stream may fail at its
+	// very end, so what was sent of it until then must not be taken for an object.
 	Tune func(size int64, o *blob.WriterOptions)
+	// Fail makes a writer fail that was begun, before it is closed. It is for stores whose writer may take being closed
+	// for the end of the content although its context was cancelled just before. begun is what gocloud's BeforeWrite
+	// hands out. Nil: cancelling the context is enough.
+	Fail func(begun func(any) bool, cause error)
 
 	// List yields the objects below a plain string prefix, sorted.
 	List func(ctx context.Context, prefix string) iter.Seq2[Object, error]

@@ -1,8 +1,12 @@
 package blobstore
 
 import (
+	"errors"
+	"fmt"
 	"math/rand/v2"
+	"strings"
 	"time"
+	"unicode"
 )
 
 // Options configure [Open] and [New]. The zero value, and a nil pointer, mean
@@ -63,11 +67,17 @@ type PutOptions struct {
 	// and returns ErrCorrupt.
 	SHA256 *[32]byte
 
-	// Size of the content in bytes for Put, if known; 0 means unknown. A reader
-	// that yields more or less is refused with ErrCorrupt and nothing is stored.
+	// SHA256Computed says that the caller has just computed SHA256 of the very bytes that are given to PutBytes, so that
+	// they are not hashed again here. A store that verifies the digest itself still does.
+	SHA256Computed bool
+
+	// Size of the content in bytes for Put, if known; 0 or less means unknown. A
+	// reader that yields more or less is refused with ErrCorrupt and nothing is
+	// stored.
 	Size int64
 
-	// ContentType of the object; empty means application/octet-stream.
+	// ContentType of the object; empty means application/octet-stream. One with
+	// control characters is ErrInvalid.
 	ContentType string
 }
 
@@ -79,7 +89,19 @@ func (o *PutOptions) orDefault() PutOptions {
 	if out.ContentType == "" {
 		out.ContentType = "application/octet-stream"
 	}
+	out.Size = max(out.Size, 0)
 	return out
+}
+
+// check refuses what no store could be sent.
+func (o *PutOptions) check(key string, noReader bool) error {
+	switch {
+	case noReader:
+		return &Error{Op: "put", Key: key, Kind: KindInvalid, Err: errors.New("there is no reader")}
+	case strings.ContainsFunc(o.ContentType, unicode.IsControl):
+		return &Error{Op: "put", Key: key, Kind: KindInvalid, Err: fmt.Errorf("content type %.40q has a control character", o.ContentType)}
+	}
+	return nil
 }
 
 // nextDelay decides whether and when to try again. spread is in [0, 1).

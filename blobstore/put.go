@@ -31,6 +31,9 @@ func (s *Store) Put(ctx context.Context, key string, r io.Reader, opts *PutOptio
 		return err
 	}
 	o := opts.orDefault()
+	if err := o.check(key, r == nil); err != nil {
+		return err
+	}
 	start, seekable := int64(0), false
 	seeker, ok := r.(io.Seeker)
 	if ok {
@@ -58,11 +61,7 @@ func (s *Store) stream(ctx, caller context.Context, full string, r io.Reader, o 
 	if s.driver.PutStream != nil {
 		err = s.driver.PutStream(ctx, full, src, o)
 	} else {
-		size := o.Size
-		if size == 0 {
-			size = -1
-		}
-		err = s.write(ctx, full, src, size, o)
+		err = s.write(ctx, full, src, -1, o)
 	}
 	if src.failed != nil {
 		return src.failed // whatever the driver made of it
@@ -80,6 +79,9 @@ func (s *Store) PutBytes(ctx context.Context, key string, data []byte, opts *Put
 		return err
 	}
 	o := opts.orDefault()
+	if err := o.check(key, false); err != nil {
+		return err
+	}
 	o.Size = int64(len(data))
 	send, err := s.sender(full, key, data, &o)
 	if err != nil {
@@ -102,14 +104,13 @@ func (s *Store) PutBytes(ctx context.Context, key string, data []byte, opts *Put
 // sender chooses how to send data, and verifies its digest unless the store does.
 func (s *Store) sender(full, key string, data []byte, o *PutOptions) (func(context.Context, *PutOptions) error, error) {
 	hashed := s.driver.PutHashed != nil && len(data) <= maxSingle
-	if !hashed || o.SHA256 == nil || s.facts.digestIgnored.Load() {
-		if hashed || o.SHA256 != nil {
-			sum := sha256.Sum256(data)
-			if o.SHA256 != nil && sum != *o.SHA256 {
-				return nil, &Error{Op: "put", Key: key, Kind: KindCorrupt, Err: errDigest}
-			}
-			o.SHA256 = &sum
+	verified := o.SHA256 != nil && (o.SHA256Computed || hashed && !s.facts.digestIgnored.Load())
+	if !verified && (hashed || o.SHA256 != nil) {
+		sum := sha256.Sum256(data)
+		if o.SHA256 != nil && sum != *o.SHA256 {
+			return nil, &Error{Op: "put", Key: key, Kind: KindCorrupt, Err: errDigest}
 		}
+		o.SHA256 = &sum
 	}
 	if hashed {
 		sum := *o.SHA256
@@ -136,6 +137,7 @@ func (s *Store) write(ctx context.Context, full string, r io.Reader, size int64,
 	if s.driver.Tune != nil {
 		s.driver.Tune(size, wo)
 	}
+	end := s.ending(cancel, wo)
 	bw, err := s.driver.Bucket.NewWriter(ctx, full, wo)
 	if err != nil {
 		return err
@@ -145,7 +147,7 @@ func (s *Store) write(ctx context.Context, full string, r io.Reader, size int64,
 		n, rerr := r.Read(buf)
 		if n > 0 {
 			if _, err := bw.Write(buf[:n]); err != nil {
-				return abort(cancel, bw, err)
+				return abort(end, bw, err)
 			}
 			w.tick()
 		}
@@ -153,19 +155,41 @@ func (s *Store) write(ctx context.Context, full string, r io.Reader, size int64,
 			break
 		}
 		if rerr != nil {
-			return abort(cancel, bw, rerr)
+			return abort(end, bw, rerr)
 		}
 	}
 	if err := ctx.Err(); err != nil {
-		return abort(cancel, bw, err)
+		return abort(end, bw, err)
 	}
 	return bw.Close()
 }
 
+// ending returns what makes a writer fail that is opened with these options.
+func (s *Store) ending(cancel context.CancelFunc, wo *blob.WriterOptions) func(cause error) {
+	if s.driver.Fail == nil {
+		return func(error) { cancel() }
+	}
+	var begun func(any) bool
+	tuned := wo.BeforeWrite
+	wo.BeforeWrite = func(as func(any) bool) error {
+		begun = as
+		if tuned == nil {
+			return nil
+		}
+		return tuned(as)
+	}
+	return func(cause error) {
+		if begun != nil {
+			s.driver.Fail(begun, cause)
+		}
+		cancel()
+	}
+}
+
 // abort ends a writer without storing. A pipe that broke because the upload had
 // ended tells nothing; the writer's own error then does.
-func abort(cancel context.CancelFunc, w io.Closer, err error) error {
-	cancel()
+func abort(end func(error), w io.Closer, err error) error {
+	end(err)
 	cerr := w.Close()
 	if errors.Is(err, io.ErrClosedPipe) && cerr != nil {
 		return cerr

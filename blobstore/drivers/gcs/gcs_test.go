@@ -27,6 +27,19 @@ func TestConformance(t *testing.T) {
 	}, blobtest.Caps{})
 }
 
+// A cancelled context ends the upload in a goroutine of its own, which comes too late now and then.
+func TestAPutThatFailsAtItsEndNeverStoresWhatWasSentSoFar(t *testing.T) {
+	s, err := blobstore.Open(t.Context(), blobtest.StartGCS(t).URL, &blobstore.Options{Openers: Openers()})
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, s.Close()) })
+	for n := range 300 {
+		key := fmt.Sprint(n)
+		require.ErrorIs(t, s.Put(t.Context(), key, strings.NewReader("ten bytes!"), &blobstore.PutOptions{Size: 11}), blobstore.ErrCorrupt)
+		_, err := s.Stat(t.Context(), key)
+		require.ErrorIs(t, err, blobstore.ErrNotFound)
+	}
+}
+
 // answer opens a store on a server that always answers with status and message.
 func answer(t *testing.T, status int, message string) *blobstore.Store {
 	t.Helper()

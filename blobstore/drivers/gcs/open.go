@@ -103,7 +103,7 @@ func NewDriver(ctx context.Context, client *storage.Client, bucket string) (*blo
 	if err != nil {
 		return nil, blobstore.Invalid("open", "gs bucket %q: %w", bucket, err)
 	}
-	return &blobstore.Driver{Bucket: b, Classify: Classify, Tune: tune}, nil
+	return &blobstore.Driver{Bucket: b, Classify: Classify, Tune: tune, Fail: fail}, nil
 }
 
 const (
@@ -112,8 +112,18 @@ const (
 	chunkWait    = 32 * time.Second
 )
 
-// tune sends content of known size in one request without a copy of it. Streams
-// go in chunks that can be sent again, unlike the stream.
+// fail makes a writer fail. Cancelling its context alone does that too, but in another goroutine: if the writer is closed
+// before that one runs, the request that is under way ends as if its content were whole.
+func fail(begun func(any) bool, cause error) {
+	var w *storage.Writer
+	if begun(&w) {
+		_ = w.CloseWithError(cause) //nolint:staticcheck // the context is too late, see above
+	}
+}
+
+// tune sends what is in memory in one request without a copy of it. Streams go in chunks: they can be sent again, unlike
+// the stream, and a stream that fails has not been sent to its end. A request that carries it would have been: Google's
+// client ends the body of a failed one in good form, and leaves it to the server to miss the end of the request.
 func tune(size int64, o *blob.WriterOptions) {
 	if size >= 0 && size <= oneRequest {
 		o.BufferSize = -1
