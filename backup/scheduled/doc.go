@@ -20,11 +20,27 @@
 //
 // # RBAC
 //
-// What the packages backup, snapshot, snapshot/stage and backup/jobmover need, and:
+// What the packages snapshot, snapshot/stage and the mover need, and:
 //
-//	secrets: create                 (generated keys; nothing is ever read)
-//	pods: list                      (whose uid and gid a restricted mover takes)
-//	<the kind>, <the kind>/status, <the kind>/finalizers: get, list, watch, update, patch
+//	rules:
+//	- apiGroups: ["<your group>"]
+//	  resources: ["<your kind>"]
+//	  verbs: [list, watch, patch]
+//	- apiGroups: ["<your group>"]
+//	  resources: ["<your kind>/status"]
+//	  verbs: [patch]
+//	- apiGroups: ["<your group>"]
+//	  resources: ["<your kind>/finalizers"]
+//	  verbs: [update]                      # where owner references are checked
+//	- apiGroups: [""]
+//	  resources: [secrets]
+//	  verbs: [create]                      # generated keys; nothing is ever read
+//	- apiGroups: [""]
+//	  resources: [pods]
+//	  verbs: [list]                        # whose uid and gid a restricted mover takes
+//	- apiGroups: [events.k8s.io]
+//	  resources: [events]
+//	  verbs: [create, patch]               # only with Options.Recorder
 //
 // # What it never does
 //

@@ -148,6 +148,8 @@ type pass struct {
 	policy   schedule.Policy
 	// planned is when the next run will start; zero when none will.
 	planned time.Time
+	// isHeld says that a run is held back for now, which makes what is in the store no worse.
+	isHeld bool
 	// notes are events to emit, and ended a result to count, once the status is written.
 	notes []note
 	ended *contract.Result
@@ -253,10 +255,10 @@ func (p *pass) outcome(plan schedule.Plan, err error) reconcilekit.Outcome {
 
 // blocked reports whether the error keeps runs from being made. That a run in flight waits for its next step does not.
 func (p *pass) blocked(err error) bool {
-	switch reconcilekit.Classify(err) {
-	case reconcilekit.ClassTerminal:
+	switch class := reconcilekit.Classify(err); {
+	case class == reconcilekit.ClassTerminal:
 		return true
-	case reconcilekit.ClassWaiting:
+	case class == reconcilekit.ClassWaiting && !p.isHeld:
 		return p.status.Current == nil || errors.Is(err, snapshot.ErrNotInstalled)
 	}
 	return false

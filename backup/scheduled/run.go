@@ -97,7 +97,9 @@ func (p *pass) held(ctx context.Context) error {
 	if p.options.Hold == nil {
 		return nil
 	}
-	return p.options.Hold(ctx, p.obj)
+	err := p.options.Hold(ctx, p.obj)
+	p.isHeld = err != nil
+	return err
 }
 
 // step does the next thing that is due for the run in flight.

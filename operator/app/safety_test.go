@@ -17,7 +17,7 @@ import (
 
 // impatient ends a mover that cannot start soon.
 func impatient(b *v1.PVCBackup) {
-	b.Spec.Deadlines = &scheduled.Deadlines{MoverStarted: &metav1.Duration{Duration: 3 * time.Second}}
+	b.Spec.Deadlines = &scheduled.Deadlines{MoverStarted: &metav1.Duration{Duration: 10 * time.Second}}
 }
 
 func TestAKeySecretDeletedBetweenRunsIsNeverGeneratedAgain(t *testing.T) {
