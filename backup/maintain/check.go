@@ -10,6 +10,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"example.com/pvcbackup/backup/internal/treewalk"
 	"example.com/pvcbackup/backup/repo"
 	"example.com/pvcbackup/backup/repo/tree"
 )
@@ -118,7 +119,7 @@ func (c *checker) index(ctx context.Context) (ok bool, err error) {
 		}
 	}
 	if len(c.report.Problems) > found {
-		c.note("an index file is damaged, so nothing else was checked: stock restic's repair index makes a new one from the packs")
+		c.note("an index file is damaged, so nothing else was checked: repair index makes a new one from the packs")
 		return false, nil
 	}
 	return false, fmt.Errorf("the index cannot be read: %w", failed)
@@ -174,8 +175,8 @@ func (c *checker) snapshot(ctx context.Context, s repo.SnapshotInfo) error {
 		c.problem("snapshot "+s.ID.String(), errors.New("it has no tree"))
 		return nil
 	}
-	return walk(ctx, c.repository, []place{{*s.Tree, "/"}}, c.trees, func(at place, encoded []byte, err error) ([]place, error) {
-		subject := fmt.Sprintf("tree %s (%.200q in snapshot %s)", at.tree.Short(), at.path, s.ID.Short())
+	visit := func(at treewalk.Place, encoded []byte, err error) ([]treewalk.Place, error) {
+		subject := fmt.Sprintf("tree %s (%.200q in snapshot %s)", at.Tree.Short(), at.Path, s.ID.Short())
 		if err == nil {
 			return c.tree(subject, at, encoded), nil
 		}
@@ -184,11 +185,12 @@ func (c *checker) snapshot(ctx context.Context, s repo.SnapshotInfo) error {
 		}
 		c.problem(subject, err)
 		return nil, nil
-	})
+	}
+	return treewalk.Walk(ctx, c.repository, []treewalk.Place{{Tree: *s.Tree, Path: "/"}}, c.trees, visit)
 }
 
 // tree checks one tree and returns the ones below it. The decoder checks names, order and types.
-func (c *checker) tree(subject string, at place, encoded []byte) (below []place) {
+func (c *checker) tree(subject string, at treewalk.Place, encoded []byte) (below []treewalk.Place) {
 	for node, err := range tree.All(encoded) {
 		if err != nil {
 			c.problem(subject, err)
@@ -196,7 +198,7 @@ func (c *checker) tree(subject string, at place, encoded []byte) (below []place)
 		}
 		switch node.Type {
 		case tree.Dir:
-			below = append(below, place{node.Subtree, path.Join(at.path, node.Name)})
+			below = append(below, treewalk.Place{Tree: node.Subtree, Path: path.Join(at.Path, node.Name)})
 		case tree.File:
 			if err := c.content(node); err != nil {
 				c.problem(fmt.Sprintf("%s, file %.200q", subject, node.Name), err)

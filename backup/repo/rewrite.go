@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 	"iter"
+	"maps"
+	"slices"
 )
 
 // IndexRewrite is an index that was written anew, next to the old one.
@@ -20,17 +22,18 @@ type IndexRewrite struct {
 func (r *Repository) RewriteIndex(ctx context.Context, drop func(pack ID) bool) (*IndexRewrite, error) {
 	r.mu.Lock()
 	idx := r.idx
-	rw := &IndexRewrite{repo: r}
-	for old := range r.indexFiles {
-		rw.Old = append(rw.Old, old)
-	}
+	old := slices.Collect(maps.Keys(r.indexFiles))
 	r.mu.Unlock()
-	var err error
-	rw.Written, err = r.SaveIndex(ctx, kept(idx, drop))
+	return r.ReplaceIndex(ctx, kept(idx, drop), old)
+}
+
+// ReplaceIndex writes new index files, which are to take the place of old ones. Otherwise it is like RewriteIndex.
+func (r *Repository) ReplaceIndex(ctx context.Context, packs iter.Seq[IndexedPack], old []ID) (*IndexRewrite, error) {
+	written, err := r.SaveIndex(ctx, packs)
 	if err != nil {
 		return nil, fmt.Errorf("write the new index: %w", err)
 	}
-	return rw, nil
+	return &IndexRewrite{Written: written, Old: old, repo: r}, nil
 }
 
 func kept(idx *index, drop func(ID) bool) iter.Seq[IndexedPack] {

@@ -33,6 +33,9 @@ func NewRestic(tb testing.TB, url, password string) *Restic {
 	return &Restic{tb: tb, program: program, url: url, password: password}
 }
 
+// URL returns what the program is told of the repository.
+func (r *Restic) URL() string { return r.url }
+
 func findTool(name string) (string, error) {
 	if folder := os.Getenv("PVCBACKUP_TOOLS"); folder != "" {
 		return exec.LookPath(filepath.Join(folder, name))
@@ -76,4 +79,16 @@ func (r *Restic) Run(args ...string) string {
 		r.tb.Fatalf("restic %s: %v\n%s", strings.Join(args, " "), err, out)
 	}
 	return out
+}
+
+// Output runs a command, which must succeed, and returns what it printed on standard output alone.
+func (r *Restic) Output(args ...string) string {
+	r.tb.Helper()
+	ctx, cancel := context.WithTimeout(r.tb.Context(), resticDeadline)
+	defer cancel()
+	out, err := r.Command(ctx, args...).Output()
+	if err != nil {
+		r.tb.Fatalf("restic %s: %v", strings.Join(args, " "), err)
+	}
+	return string(out)
 }
