@@ -32,6 +32,8 @@ var (
 	ErrHalfInitialised error = &condition{"the repository has no config, but other files of it exist: restore the config, or remove the files if nothing is to be kept", "RepositoryBroken", true}
 	// ErrWrongPassword means that no key file opens with the password.
 	ErrWrongPassword error = &condition{"no key of the repository opens with this password", "WrongPassword", true}
+	// ErrKeyInUse means that a key cannot be removed, because it is needed to open the repository.
+	ErrKeyInUse error = &condition{"the key is in use", "KeyInUse", true}
 	// ErrForeignOwner means that the ownership marker names somebody else.
 	ErrForeignOwner error = &condition{"the repository belongs to somebody else", "ForeignRepository", true}
 	// ErrVersion means a repository version that cannot be read, or not be written.

@@ -25,6 +25,7 @@ type KeyInfo struct {
 	Created  time.Time
 	Username string
 	Hostname string
+	Scrypt   ScryptParams
 	Current  bool // this repository was opened with it
 }
 
@@ -155,16 +156,43 @@ func (r *Repository) AddKey(ctx context.Context, password string, o KeyOptions) 
 	return saveKey(ctx, r.store, r.master, password, o, r.clock.Now())
 }
 
-// RemoveKey makes the password of a key file useless. The key that this repository was opened with cannot be removed,
-// so that one always remains. Call it under the exclusive lock.
+// RemoveKey makes the password of a key file useless. The key that this repository was opened with cannot be removed
+// and must still be there, so that one always remains: ErrKeyInUse otherwise. Call it under the exclusive lock.
 func (r *Repository) RemoveKey(ctx context.Context, name ID) error {
-	if name == r.keyID {
-		return fmt.Errorf("key %s is the one in use: open the repository with another password to remove it", name.Short())
+	own := r.keyID
+	if name == own {
+		return fmt.Errorf("key %s: %w: open the repository with another password to remove it", name.Short(), ErrKeyInUse)
+	}
+	found, err := exists(ctx, r.store, KeyFile.Key(own))
+	if err != nil {
+		return err
+	}
+	if !found {
+		return fmt.Errorf("key %s: %w: the one that the repository was opened with was removed meanwhile, so this may be the last one",
+			name.Short(), ErrKeyInUse)
 	}
 	if err := r.store.Delete(ctx, KeyFile.Key(name)); err != nil {
 		return fmt.Errorf("remove key %s: %w", name.Short(), err)
 	}
 	return nil
+}
+
+// ChangeKey gives the repository another password in the place of the one that it was opened with, and returns the new
+// key file's ID. No data is written anew: the master key stays. If it fails the old password works, and the new one may.
+// Call it under the exclusive lock, and open the repository anew afterwards to change keys again.
+func (r *Repository) ChangeKey(ctx context.Context, password string, o KeyOptions) (ID, error) {
+	added, err := r.AddKey(ctx, password, o)
+	if err != nil {
+		return ID{}, err
+	}
+	k, err := loadKey(ctx, r.store, added)
+	if err != nil {
+		return ID{}, err
+	}
+	if master, err := k.open(password); err != nil || master != r.master {
+		return ID{}, fmt.Errorf("key %s does not open with the new password: %w", added.Short(), ErrUnverified)
+	}
+	return added, r.RemoveFile(ctx, KeyFile, r.keyID)
 }
 
 // ListKeys describes all key files, in the order of their IDs. A damaged one is an error.
@@ -179,7 +207,10 @@ func (r *Repository) ListKeys(ctx context.Context) ([]KeyInfo, error) {
 		if err != nil {
 			return nil, err
 		}
-		keys = append(keys, KeyInfo{ID: f.ID, Created: k.Created, Username: k.Username, Hostname: k.Hostname, Current: f.ID == r.keyID})
+		keys = append(keys, KeyInfo{
+			ID: f.ID, Created: k.Created, Username: k.Username, Hostname: k.Hostname,
+			Scrypt: ScryptParams(k.params()), Current: f.ID == r.keyID,
+		})
 	}
 	return keys, nil
 }
