@@ -20,7 +20,8 @@
 //     attributes, devices.
 //   - Nothing outside the target is touched, whatever names and symlinks are in the snapshot or the target.
 //   - A target that is not empty (lost+found does not count) is refused unless a policy for what exists is chosen.
-//   - A restore that was interrupted can be started again with IfChanged, and keeps what is finished.
+//   - A restore that was interrupted can be started again with IfChanged: it keeps what is finished, and of the files
+//     that it was writing it fetches only the chunks that are missing.
 //   - A file whose owner could not be restored never gets a setuid or setgid bit.
 //
 // # What it never does

@@ -1,10 +1,12 @@
 package restorer
 
 import (
+	"bytes"
 	"context"
 	"crypto/sha256"
 	"errors"
 	"fmt"
+	"os"
 	"sync"
 	"sync/atomic"
 
@@ -19,8 +21,8 @@ const (
 	batchBytes = 32 << 20
 	batchFiles = 128
 	holeBlock  = 64 << 10
-	// fileBuffer must hold the largest chunk of a file that is read again; larger ones are allocated.
-	fileBuffer = 8 << 20
+	// readBackSize is how much of a chunk is read back at once: what a processor's cache holds beside it.
+	readBackSize = 256 << 10
 )
 
 var zeroChunk = repo.ID(sha256.Sum256(make([]byte, chunker.ZeroSize)))
@@ -33,8 +35,9 @@ type file struct {
 	once  sync.Once
 	err   error
 	fd    int
-	ready bool // it is open, and to be written
-	kept  bool // it is equal, and only its metadata is to be set
+	ready bool   // it is open, and to be written
+	kept  bool   // it is equal, and only its metadata is to be set
+	have  []bool // chunks of its content that an interrupted restore has written; nil for none
 	parts atomic.Int64
 }
 
@@ -141,22 +144,34 @@ func (w *worker) batch(ctx context.Context, b *batch) error {
 			continue
 		}
 		offset := p.offset
-		for _, c := range p.f.node.Content[p.from:p.to] {
+		for i, c := range p.f.node.Content[p.from:p.to] {
 			h := repo.BlobHandle{Type: repo.DataBlob, ID: c}
 			size, _ := w.repo.BlobSize(h)
+			at := place{f: p.f, offset: offset}
+			offset += int64(size)
+			if p.f.have != nil {
+				if p.f.have[p.from+i] {
+					continue
+				}
+				if err := w.empty(p.f, at.offset, int64(size)); err != nil {
+					return err
+				}
+			}
+			w.tally.written.Add(uint64(size))
 			if c != zeroChunk || w.o.NoHoles {
 				if places[h] == nil {
 					handles = append(handles, h)
 				}
-				places[h] = append(places[h], place{f: p.f, offset: offset})
+				places[h] = append(places[h], at)
 			}
-			offset += int64(size)
 		}
-		w.tally.written.Add(uint64(offset - p.offset))
 	}
 	err := w.repo.LoadBlobs(ctx, handles, func(h repo.BlobHandle, data []byte) error {
 		for _, at := range places[h] {
 			if err := w.write(at.f, data, at.offset); err != nil {
+				return err
+			}
+			if err := w.readBack(at.f, data, at.offset); err != nil {
 				return err
 			}
 		}
@@ -167,7 +182,7 @@ func (w *worker) batch(ctx context.Context, b *batch) error {
 	}
 	for i := range b.parts {
 		p := &b.parts[i]
-		if err := w.verify(*p); err != nil {
+		if err := w.verifyHoles(*p); err != nil {
 			return err
 		}
 		f := p.f
@@ -216,7 +231,7 @@ func (w *worker) create(f *file) error {
 		return err
 	}
 	if w.o.Overwrite == IfChanged {
-		if f.kept, err = w.equal(dirfd, name, f, &st); f.kept || err != nil {
+		if err = w.resume(dirfd, name, f, &st); f.kept || f.ready || err != nil {
 			return err
 		}
 	}
@@ -227,22 +242,63 @@ func (w *worker) create(f *file) error {
 	return create()
 }
 
-// equal reports whether a file in the target has the content of the snapshot.
-func (w *worker) equal(dirfd int, name string, f *file, st *unix.Stat_t) (bool, error) {
+// resume keeps a file of the target that has the content of the snapshot, and goes on with one that an interrupted
+// restore has left.
+func (w *worker) resume(dirfd int, name string, f *file, st *unix.Stat_t) error {
 	if fsmeta.TypeOf(st) != tree.File || uint64(st.Size) != f.node.Size || st.Nlink > 1 && f.node.Links < 2 {
-		return false, nil
+		return nil
 	}
 	fd, err := fsmeta.OpenQuiet(dirfd, name, 0)
 	if err != nil {
-		return false, nil // what cannot be read is replaced
+		return nil // what cannot be read is replaced
 	}
 	defer unix.Close(fd)
-	err = w.hashes(fd, part{f: f, to: len(f.node.Content)})
-	var mismatch *MismatchError
-	if errors.As(err, &mismatch) {
-		return false, nil
+	have, count, left := make([]bool, len(f.node.Content)), 0, leftOver(dirfd, name, fd)
+	err = w.eachChunk(fd, part{f: f, to: len(have)}, nil, func(i int, _ int64, equal bool) error {
+		if have[i] = equal; equal {
+			count++
+		} else if !left {
+			return errDiffers
+		}
+		return nil
+	})
+	switch {
+	case errors.Is(err, errDiffers):
+		return nil
+	case err != nil:
+		return err
+	case count == len(have):
+		f.kept = true
+	case count > 0:
+		f.fd, err = unix.Open(fsmeta.FdPath(fd), unix.O_RDWR|unix.O_CLOEXEC, 0)
+		if f.ready = err == nil; f.ready {
+			f.have = have
+		}
 	}
-	return err == nil, err
+	return nil // what cannot be written is replaced
+}
+
+var errDiffers = errors.New("the file has other content")
+
+// leftOver reports whether an open file may be written to in place: only this process's user can have it open, and the
+// name in the target is the only one it has. Both were so when an interrupted restore made it, and hold for nothing
+// outside the target.
+func leftOver(dirfd int, name string, fd int) bool {
+	open, err := fsmeta.Fstat(fd)
+	if err != nil || open.Mode&0o7777 != 0o600 || int(open.Uid) != os.Geteuid() {
+		return false
+	}
+	named, err := fsmeta.Lstat(dirfd, name)
+	return err == nil && named.Ino == open.Ino && named.Dev == open.Dev && named.Nlink == 1
+}
+
+// empty makes a stretch of a file zero, and a hole where the filesystem can.
+func (w *worker) empty(f *file, offset, size int64) error {
+	const mode = unix.FALLOC_FL_PUNCH_HOLE | unix.FALLOC_FL_KEEP_SIZE
+	if fsmeta.Retry(func() error { return unix.Fallocate(f.fd, mode, offset, size) }) == nil {
+		return nil
+	}
+	return w.writeAll(f, make([]byte, size), offset)
 }
 
 // write puts a chunk into a file, and leaves out what is zero for long: it was never there.
@@ -257,17 +313,25 @@ func (w *worker) write(f *file, data []byte, offset int64) error {
 				continue
 			}
 		}
-		for n > 0 {
-			var done int
-			err := fsmeta.Retry(func() (err error) {
-				done, err = unix.Pwrite(f.fd, data[:n], offset)
-				return err
-			})
-			if err != nil {
-				return at(f.rel, err)
-			}
-			data, offset, n = data[done:], offset+int64(done), n-done
+		if err := w.writeAll(f, data[:n], offset); err != nil {
+			return err
 		}
+		data, offset = data[n:], offset+int64(n)
+	}
+	return nil
+}
+
+func (w *worker) writeAll(f *file, data []byte, offset int64) error {
+	for len(data) > 0 {
+		var done int
+		err := fsmeta.Retry(func() (err error) {
+			done, err = unix.Pwrite(f.fd, data, offset)
+			return err
+		})
+		if err != nil {
+			return at(f.rel, err)
+		}
+		data, offset = data[done:], offset+int64(done)
 	}
 	return nil
 }
@@ -288,43 +352,78 @@ func nextRun(data []byte, offset int64) (zeros bool, n int) {
 	return false, n
 }
 
-// verify reads a part again.
-func (w *worker) verify(p part) error {
-	if !p.f.ready || w.o.SkipVerify {
+// readBack compares what a file has now with a chunk that was just written, and whose hash is known to be right.
+func (w *worker) readBack(f *file, data []byte, offset int64) error {
+	if w.o.SkipVerify {
 		return nil
 	}
-	return at(p.f.rel, w.hashes(p.f.fd, p))
+	for len(data) > 0 {
+		buf := w.buffer(min(len(data), readBackSize))
+		n, err := readFull(f.fd, buf, offset)
+		if err != nil {
+			return at(f.rel, err)
+		}
+		if n < len(buf) || !bytes.Equal(buf, data[:n]) {
+			return at(f.rel, contentMismatch(f, offset, "what was written"))
+		}
+		data, offset = data[n:], offset+int64(n)
+	}
+	return nil
 }
 
-// hashes compares the chunks of a part with what an open file has.
-func (w *worker) hashes(fd int, p part) error {
-	if w.buf == nil {
-		w.buf = make([]byte, fileBuffer)
+// verifyHoles looks at the chunks of a part that were left out because they are zero.
+func (w *worker) verifyHoles(p part) error {
+	if !p.f.ready || w.o.SkipVerify || w.o.NoHoles {
+		return nil
 	}
+	zero := func(c repo.ID) bool { return c == zeroChunk }
+	return at(p.f.rel, w.eachChunk(p.f.fd, p, zero, func(i int, offset int64, equal bool) error {
+		if !equal {
+			return contentMismatch(p.f, offset, p.f.node.Content[i].Short())
+		}
+		return nil
+	}))
+}
+
+func (w *worker) buffer(size int) []byte {
+	if cap(w.buf) < size {
+		w.buf = make([]byte, size)
+	}
+	return w.buf[:size]
+}
+
+func contentMismatch(f *file, offset int64, want string) error {
+	return &MismatchError{Path: f.rel, Field: fmt.Sprintf("the content at byte %d", offset), Want: want, Got: "something else"}
+}
+
+// eachChunk tells fn of every chunk of a part that is chosen, by its number in the content and its offset, whether an
+// open file has it. nil chooses all.
+func (w *worker) eachChunk(fd int, p part, chosen func(repo.ID) bool, fn func(i int, offset int64, equal bool) error) error {
 	offset := p.offset
 	dataFrom := int64(-1) // where the next data begins, if it is known
-	for _, c := range p.f.node.Content[p.from:p.to] {
+	for i := p.from; i < p.to; i++ {
+		c := p.f.node.Content[i]
 		size, _ := w.repo.BlobSize(repo.BlobHandle{Type: repo.DataBlob, ID: c})
-		if c == zeroChunk {
-			if dataFrom < offset {
-				dataFrom = nextData(fd, offset)
-			}
-			if dataFrom >= offset+int64(size) {
-				offset += int64(size)
-				continue
-			}
+		start := offset
+		offset += int64(size)
+		if chosen != nil && !chosen(c) {
+			continue
 		}
-		if int(size) > len(w.buf) {
-			w.buf = make([]byte, size)
+		if c == zeroChunk && dataFrom < start {
+			dataFrom = nextData(fd, start)
 		}
-		n, err := readFull(fd, w.buf[:size], offset)
-		if err != nil {
+		equal := c == zeroChunk && dataFrom >= offset
+		if !equal {
+			buf := w.buffer(int(size))
+			n, err := readFull(fd, buf, start)
+			if err != nil {
+				return err
+			}
+			equal = n == int(size) && sha256.Sum256(buf) == c
+		}
+		if err := fn(i, start, equal); err != nil {
 			return err
 		}
-		if n < int(size) || sha256.Sum256(w.buf[:size]) != c {
-			return &MismatchError{Path: p.f.rel, Field: fmt.Sprintf("the content at byte %d", offset), Want: c.Short(), Got: "something else"}
-		}
-		offset += int64(size)
 	}
 	return nil
 }

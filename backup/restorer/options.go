@@ -14,7 +14,8 @@ type Overwrite uint8
 const (
 	// RefuseNonEmpty restores only into an empty target. lost+found does not count.
 	RefuseNonEmpty Overwrite = iota
-	// IfChanged keeps files whose content is equal, after hashing them, and replaces the others.
+	// IfChanged keeps files whose content is equal, after hashing them, and replaces the others. Files that an
+	// interrupted restore of the same user has left are completed in place.
 	IfChanged
 	// Always replaces every file.
 	Always

@@ -2,13 +2,13 @@ package restorer
 
 import (
 	"context"
-	"crypto/sha256"
 	"errors"
 	"fmt"
 	"sync"
 	"time"
 
 	"example.com/pvcbackup/backup/internal/fsmeta"
+	"example.com/pvcbackup/backup/internal/hardlink"
 	"example.com/pvcbackup/backup/repo"
 	"example.com/pvcbackup/backup/repo/tree"
 	"golang.org/x/sys/unix"
@@ -24,10 +24,10 @@ type restore struct {
 
 	batches chan *batch
 	workers sync.WaitGroup
-	open    *batch          // being filled
-	dirs    []dirEntry      // whose metadata is set last
-	links   []link          // made when all files are there
-	first   map[twin]string // the first name of every file with several
+	open    *batch     // being filled
+	dirs    []dirEntry // whose metadata is set last
+	links   []link     // made when all files are there
+	names   hardlink.Names
 }
 
 type dirEntry struct {
@@ -38,14 +38,6 @@ type dirEntry struct {
 type link struct {
 	rel, to string
 	node    *tree.Node
-}
-
-// twin tells one file with several names from all others. What it holds belongs to it, so that a snapshot with
-// reused or forged inode numbers does not merge different files.
-type twin struct {
-	inode, device uint64
-	kind          tree.Type
-	content       [sha256.Size]byte
 }
 
 // Restore writes a snapshot into the directory target, which is made if only it is missing. It returns a result only
@@ -61,7 +53,7 @@ func Restore(ctx context.Context, r *repo.Repository, snapshot repo.ID, target s
 	}
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	run := &restore{repo: r, o: o, cancel: cancel, first: map[twin]string{}}
+	run := &restore{repo: r, o: o, cancel: cancel}
 	if err := run.run(ctx, snapshot, target); err != nil {
 		if cause := context.Cause(ctx); cause != nil && errors.Is(err, context.Canceled) {
 			err = cause
@@ -203,7 +195,7 @@ func (r *restore) entry(ctx context.Context, fd int, dir string, n *tree.Node) e
 		r.tally.sockets.Add(1)
 		return nil
 	}
-	if to, ok := r.firstName(rel, n); ok {
+	if to, ok := r.names.First(rel, n); ok {
 		r.plan(hardLinks)
 		r.links = append(r.links, link{rel: rel, to: to, node: n})
 		return nil
@@ -229,24 +221,6 @@ func (r *restore) plan(kind int) {
 	if r.o.DryRun {
 		r.tally.done[kind].Add(1)
 	}
-}
-
-// firstName returns the earlier name of the same file, if there is one.
-func (r *restore) firstName(rel string, n *tree.Node) (string, bool) {
-	if n.Links < 2 || n.Inode == 0 {
-		return "", false
-	}
-	h := sha256.New()
-	fmt.Fprintf(h, "%q %d %d\n", n.LinkTarget, n.Device, n.Size)
-	for _, c := range n.Content {
-		h.Write(c[:])
-	}
-	id := twin{inode: n.Inode, device: n.DeviceID, kind: n.Type, content: [sha256.Size]byte(h.Sum(nil))}
-	to, ok := r.first[id]
-	if !ok {
-		r.first[id] = rel
-	}
-	return to, ok
 }
 
 func (r *restore) subdir(ctx context.Context, parent int, rel string, n *tree.Node) error {
