@@ -3,7 +3,6 @@ package repo
 import (
 	"context"
 	"errors"
-	"fmt"
 	"slices"
 )
 
@@ -19,8 +18,7 @@ func (r *Repository) CheckPack(ctx context.Context, pack IndexedPack) (damage, e
 	if err != nil {
 		return nil, err
 	}
-	read := &Repository{store: onePack{key: PackFile.Key(pack.ID), data: data}, config: r.config, cipher: r.cipher, codec: r.codec}
-	header, err := read.PackHeader(ctx, pack.ID, int64(len(data)))
+	header, err := r.parseTail(PackFile.Key(pack.ID), int64(len(data)), data)
 	if err != nil {
 		return err, ctx.Err()
 	}
@@ -28,23 +26,16 @@ func (r *Repository) CheckPack(ctx context.Context, pack IndexedPack) (damage, e
 		return damaged(PackFile.Key(pack.ID), "its header and the index list different blobs"), nil
 	}
 	var damages []error
-	err = read.ReadPack(ctx, pack.ID, pack.Blobs, func(_ PackedBlob, _ []byte, err error) error {
+	var buf []byte
+	for _, b := range header { // which lie one behind the other, so that each can be decrypted where it is
+		if ctx.Err() != nil {
+			return errors.Join(damages...), context.Cause(ctx)
+		}
+		plain, err := r.openBlob(pack.ID, b, data[b.Offset:][:b.Length], buf)
 		damages = append(damages, err)
-		return nil
-	})
-	return errors.Join(damages...), err
-}
-
-// onePack is a store that holds one object and can only be read by ranges.
-type onePack struct {
-	Store
-	key  string
-	data []byte
-}
-
-func (p onePack) GetRange(_ context.Context, key string, offset, length int64) ([]byte, error) {
-	if key != p.key || offset < 0 || length < 0 || offset+length > int64(len(p.data)) {
-		return nil, fmt.Errorf("%s has no %d bytes at %d", key, length, offset)
+		if b.PlainLength > 0 && cap(plain) > cap(buf) {
+			buf = plain
+		}
 	}
-	return slices.Clone(p.data[offset:][:length]), nil
+	return errors.Join(damages...), nil
 }

@@ -152,7 +152,9 @@ func loadRaw(ctx context.Context, s Store, t FileType, want ID, limit int64) ([]
 // earlier attempt that was lost: the hash of random-looking bytes cannot be taken by anything else.
 func putFile(ctx context.Context, s Store, key string, data []byte, hash ID) error {
 	sum := [32]byte(hash)
-	err := s.PutBytes(ctx, key, data, &blobstore.PutOptions{OnlyIfAbsent: true, SHA256: &sum, ContentType: "application/octet-stream"})
+	err := s.PutBytes(ctx, key, data, &blobstore.PutOptions{
+		OnlyIfAbsent: true, SHA256: &sum, SHA256Computed: true, ContentType: "application/octet-stream",
+	})
 	if errors.Is(err, blobstore.ErrExists) {
 		return statSize(ctx, s, key, int64(len(data)))
 	}

@@ -72,6 +72,11 @@ func (r *Repository) readRange(ctx context.Context, pack ID, offset, length uint
 // openBlob decrypts, decompresses and verifies a blob; it uses sealed up.
 func (r *Repository) openBlob(pack ID, b PackedBlob, sealed, buf []byte) ([]byte, error) {
 	plain, err := r.cipher.OpenInPlace(sealed)
+	return r.decodeBlob(pack, b, plain, err, buf)
+}
+
+// decodeBlob goes on with what decryption returned.
+func (r *Repository) decodeBlob(pack ID, b PackedBlob, plain []byte, err error, buf []byte) ([]byte, error) {
 	if err == nil && b.PlainLength > 0 {
 		plain, err = r.codec.decompress(plain, b.PlainLength, buf)
 	}
@@ -82,6 +87,29 @@ func (r *Repository) openBlob(pack ID, b PackedBlob, sealed, buf []byte) ([]byte
 		return nil, damaged(PackFile.Key(pack), "%v at %d has the content of %s", b.BlobHandle, b.Offset, got.Short())
 	}
 	return plain, nil
+}
+
+// opener opens blobs one after the other, with the same buffers.
+type opener struct {
+	repo         *Repository
+	packed, data []byte
+}
+
+// open returns the content of a sealed blob, which stays as it is. The content is valid until the next call.
+func (o *opener) open(pack ID, b PackedBlob, sealed []byte) ([]byte, error) {
+	into := &o.data
+	if b.PlainLength > 0 {
+		into = &o.packed
+	}
+	opened, err := o.repo.cipher.Open(*into, sealed)
+	if err == nil {
+		*into = opened
+	}
+	plain, err := o.repo.decodeBlob(pack, b, opened, err, o.data)
+	if err == nil && b.PlainLength > 0 {
+		o.data = plain
+	}
+	return plain, err
 }
 
 // LoadBlobs calls fn with each of the blobs once, pack by pack and by offset rather than in the order given; a blob
@@ -138,7 +166,7 @@ func (r *Repository) firstPlaces(handles []BlobHandle) ([]Location, error) {
 // its verified content, or with the error that its reading ended in; an error of fn ends it. The content is valid until
 // fn returns. Up to 16 MiB, or one blob, are held at once.
 func (r *Repository) ReadPack(ctx context.Context, pack ID, blobs []PackedBlob, fn func(PackedBlob, []byte, error) error) error {
-	var buf []byte
+	o := &opener{repo: r}
 	for len(blobs) > 0 {
 		n, end := mergeReads(blobs)
 		start := blobs[0].Offset
@@ -150,11 +178,7 @@ func (r *Repository) ReadPack(ctx context.Context, pack ID, blobs []PackedBlob, 
 			var plain []byte
 			err := readErr
 			if err == nil {
-				// Copied, because blobs may overlap in a damaged index, and decryption is in place.
-				plain, err = r.openBlob(pack, b, slices.Clone(data[b.Offset-start:][:b.Length]), buf)
-			}
-			if b.PlainLength > 0 && cap(plain) > cap(buf) {
-				buf = plain
+				plain, err = o.open(pack, b, data[b.Offset-start:][:b.Length])
 			}
 			if err := fn(b, plain, err); err != nil {
 				return err

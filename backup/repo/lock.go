@@ -40,6 +40,11 @@ type LockOptions struct {
 	// DeadHosts, if not nil, reports whether the process with this host name is known to have ended. Its locks are
 	// removed.
 	DeadHosts func(host string) bool
+	// Early returns the lock as soon as it is written, where nobody can have come in between, and looks for others in the
+	// background: 200 ms in which work may begin. Until then the repository can be read, and what would write to it or
+	// delete from it waits. If another lock is found then, what waits fails with a LockedError, the lock's context ends
+	// with it, and Wait does not apply. Ask Confirmed before relying on what was read.
+	Early bool
 	// ReadOnlyOK goes on without a lock where the store does not allow one to be written; Lock.Missing tells. Only for
 	// reading.
 	ReadOnlyOK bool
@@ -56,6 +61,9 @@ type Lock struct {
 	once    sync.Once
 	result  error
 
+	confirmed   chan struct{} // closed when others have been looked for
+	unconfirmed error         // why the lock does not count, after that
+
 	// Used by the refreshing goroutine, and by Unlock after done.
 	id   ID
 	at   time.Time   // of the last successful refresh
@@ -68,6 +76,7 @@ func (r *Repository) Lock(ctx context.Context, o LockOptions) (*Lock, error) {
 	if o.Host == "" {
 		return nil, errors.New("a lock needs a host name that is unique for the process")
 	}
+	r.store.reopen()
 	suspects := map[ID]time.Time{}
 	deadline := r.clock.Now().Add(o.Wait)
 	for pause := time.Second; ; pause = min(2*pause, maxRetryWait) {
@@ -86,33 +95,79 @@ func (r *Repository) Lock(ctx context.Context, o LockOptions) (*Lock, error) {
 
 // tryLock looks, writes, and looks again. suspects holds when an old lock was first seen.
 func (r *Repository) tryLock(ctx context.Context, o *LockOptions, suspects map[ID]time.Time) (*Lock, error) {
+	began := r.clock.Now()
 	if err := r.checkLocks(ctx, o, ID{}, suspects); err != nil {
 		return nil, err
 	}
 	at := r.clock.Now()
 	own, err := r.writeLock(ctx, o)
 	if errors.Is(err, blobstore.ErrPermission) && o.ReadOnlyOK {
-		l := &Lock{repo: r, o: *o, missing: true, done: make(chan struct{})}
-		l.ctx, l.cancel = context.WithCancelCause(ctx)
+		l := r.newLock(ctx, o)
+		l.missing = true
+		close(l.confirmed)
 		close(l.done)
 		return l, nil
 	}
 	if err != nil {
 		return nil, fmt.Errorf("lock the repository: %w", err)
 	}
-	if err = sleep(ctx, r.clock, settle); err == nil {
-		err = r.checkLocks(ctx, o, own, suspects)
+	l := r.newLock(ctx, o)
+	l.id, l.at = own, at
+	// Whoever wrote a lock after the first look looks again later than the settling time after that look, and so finds
+	// this one if it was there by then. Otherwise somebody may hold a lock, and delete what is about to be read.
+	if took := r.clock.Now().Sub(began); o.Early && 0 <= took && took < settle {
+		r.store.pending.Store(l)
+		go func() {
+			if l.confirm(l.ctx, suspects) != nil {
+				close(l.done)
+				return
+			}
+			r.store.pending.CompareAndSwap(l, nil)
+			l.keep()
+		}()
+		return l, nil
 	}
-	if err != nil {
-		if undo := r.removeLock(ctx, own); undo != nil {
-			err = fmt.Errorf("%w; the lock %s could not be removed: %w", err, own.Short(), undo)
-		}
+	if err := l.confirm(ctx, suspects); err != nil {
 		return nil, err
 	}
-	l := &Lock{repo: r, o: *o, id: own, at: at, done: make(chan struct{}), left: map[ID]bool{}}
-	l.ctx, l.cancel = context.WithCancelCause(ctx)
 	go l.keep()
 	return l, nil
+}
+
+func (r *Repository) newLock(ctx context.Context, o *LockOptions) *Lock {
+	l := &Lock{repo: r, o: *o, done: make(chan struct{}), confirmed: make(chan struct{}), left: map[ID]bool{}}
+	l.ctx, l.cancel = context.WithCancelCause(ctx)
+	return l
+}
+
+// confirm waits and looks for others. If there is one, or that cannot be found out, it removes the lock and ends its
+// context.
+func (l *Lock) confirm(ctx context.Context, suspects map[ID]time.Time) error {
+	err := sleep(ctx, l.repo.clock, settle)
+	if err == nil {
+		err = l.repo.checkLocks(ctx, &l.o, l.id, suspects)
+	}
+	if err != nil {
+		if undo := l.repo.removeLock(ctx, l.id); undo != nil {
+			l.left[l.id] = true
+			err = fmt.Errorf("%w; the lock %s could not be removed: %w", err, l.id.Short(), undo)
+		}
+		l.cancel(err)
+	}
+	l.unconfirmed = err
+	close(l.confirmed)
+	return err
+}
+
+// Confirmed waits until others have been looked for, and returns nil if the lock counts. It has nothing to wait for
+// unless the lock was asked for with Early.
+func (l *Lock) Confirmed(ctx context.Context) error {
+	select {
+	case <-l.confirmed:
+		return l.unconfirmed
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
 }
 
 // removeLock is done even when ctx has ended.
@@ -208,7 +263,7 @@ func (l *Lock) Context() context.Context { return l.ctx }
 func (l *Lock) Missing() bool { return l.missing }
 
 // Unlock ends the lock's context and deletes the lock, within a minute, even when ctx has ended. It may be called more
-// than once.
+// than once. A lock that was not confirmed yet never is, and what waits for it fails.
 func (l *Lock) Unlock(ctx context.Context) error {
 	l.once.Do(func() {
 		l.cancel(context.Canceled)
@@ -216,7 +271,9 @@ func (l *Lock) Unlock(ctx context.Context) error {
 		if l.missing {
 			return
 		}
-		l.left[l.id] = true
+		if l.unconfirmed == nil {
+			l.left[l.id] = true
+		}
 		for id := range l.left {
 			if err := l.repo.removeLock(ctx, id); err != nil {
 				l.result = errors.Join(l.result, fmt.Errorf("unlock the repository: %w", err))

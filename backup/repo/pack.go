@@ -107,17 +107,41 @@ func (r *Repository) PackHeader(ctx context.Context, id ID, size int64) ([]Packe
 	if err != nil {
 		return nil, err
 	}
-	length := int64(binary.LittleEndian.Uint32(tail[len(tail)-packLengthSize:]))
-	if length > maxPackHeader || length > size-packLengthSize || length < entryPlain+crypto.Overhead {
-		return nil, damaged(key, "its header claims %d bytes", length)
+	length, err := headerLength(key, size, tail)
+	if err != nil {
+		return nil, err
 	}
 	if need := length + packLengthSize; need > int64(len(tail)) {
 		if tail, err = r.packTail(ctx, key, size, need); err != nil {
 			return nil, err
 		}
 	}
+	return r.parseTail(key, size, tail)
+}
+
+// headerLength reads what a pack's last bytes claim.
+func headerLength(key string, size int64, tail []byte) (int64, error) {
+	if size < minPack {
+		return 0, damaged(key, "it has %d bytes, at least %d are needed", size, minPack)
+	}
+	length := int64(binary.LittleEndian.Uint32(tail[len(tail)-packLengthSize:]))
+	if length > maxPackHeader || length > size-packLengthSize || length < entryPlain+crypto.Overhead {
+		return 0, damaged(key, "its header claims %d bytes", length)
+	}
+	return length, nil
+}
+
+// parseTail reads the header from a pack's end, or from the whole pack. size is the pack's.
+func (r *Repository) parseTail(key string, size int64, tail []byte) ([]PackedBlob, error) {
+	length, err := headerLength(key, size, tail)
+	if err != nil {
+		return nil, err
+	}
 	end := int64(len(tail)) - packLengthSize
-	plain, err := r.cipher.OpenInPlace(tail[end-length : end])
+	if length > end {
+		return nil, damaged(key, "its header claims %d bytes", length)
+	}
+	plain, err := r.cipher.Open(nil, tail[end-length:end])
 	if err != nil {
 		return nil, damaged(key, "header: %w", err)
 	}

@@ -12,7 +12,7 @@ import (
 
 // Repository is an opened repository. Its methods may be called by many goroutines.
 type Repository struct {
-	store       Store
+	store       *gate
 	clock       Clock
 	connections int
 
@@ -123,7 +123,7 @@ func openWith(ctx context.Context, s Store, name ID, password string, sealedConf
 	if err != nil {
 		return nil, damaged(KeyFile.Key(name), "%w", err)
 	}
-	r := &Repository{store: s, master: master, cipher: master.Cipher(), keyID: name, codec: newCodec()}
+	r := &Repository{store: &gate{Store: s}, master: master, cipher: master.Cipher(), keyID: name, codec: newCodec()}
 	text, err := r.cipher.OpenInPlace(append([]byte(nil), sealedConfig...))
 	if err != nil {
 		return nil, damaged(configKey, "key %s: %w", name.Short(), err)

@@ -62,18 +62,37 @@ func (c *Cipher) seal(dst, plain []byte, iv [ivSize]byte) []byte {
 // OpenInPlace authenticates sealed and decrypts it where it is: the result is a part of sealed, which must not be used
 // again. ErrUnauthenticated leaves sealed as it was.
 func (c *Cipher) OpenInPlace(sealed []byte) ([]byte, error) {
-	if len(sealed) < Overhead {
-		return nil, fmt.Errorf("sealed data has %d bytes, at least %d are needed", len(sealed), Overhead)
-	}
-	iv, body, tag := sealed[:ivSize], sealed[ivSize:len(sealed)-tagSize], sealed[len(sealed)-tagSize:]
-	if [ivSize]byte(iv) == [ivSize]byte{} {
-		return nil, errors.New("sealed data has an all-zero iv")
-	}
-	if want := c.tag(iv, body); subtle.ConstantTimeCompare(want[:], tag) != 1 {
-		return nil, ErrUnauthenticated
+	iv, body, err := c.authenticate(sealed)
+	if err != nil {
+		return nil, err
 	}
 	cipher.NewCTR(c.data, iv).XORKeyStream(body, body)
 	return body, nil
+}
+
+// Open authenticates sealed, which stays as it is, and decrypts it into buf if that is large enough.
+func (c *Cipher) Open(buf, sealed []byte) ([]byte, error) {
+	iv, body, err := c.authenticate(sealed)
+	if err != nil {
+		return nil, err
+	}
+	plain := slices.Grow(buf[:0], len(body))[:len(body)]
+	cipher.NewCTR(c.data, iv).XORKeyStream(plain, body)
+	return plain, nil
+}
+
+func (c *Cipher) authenticate(sealed []byte) (iv, body []byte, err error) {
+	if len(sealed) < Overhead {
+		return nil, nil, fmt.Errorf("sealed data has %d bytes, at least %d are needed", len(sealed), Overhead)
+	}
+	iv, body = sealed[:ivSize], sealed[ivSize:len(sealed)-tagSize]
+	if [ivSize]byte(iv) == [ivSize]byte{} {
+		return nil, nil, errors.New("sealed data has an all-zero iv")
+	}
+	if want := c.tag(iv, body); subtle.ConstantTimeCompare(want[:], sealed[len(sealed)-tagSize:]) != 1 {
+		return nil, nil, ErrUnauthenticated
+	}
+	return iv, body, nil
 }
 
 // tag is Poly1305 under the one-time key r || AES(k, iv).
