@@ -88,6 +88,7 @@ func (t *tool) root() *cobra.Command {
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usage(err) })
 	root.AddCommand(t.initCommand(), t.backupCommand(), t.snapshotsCommand(), t.restoreCommand(), t.lsCommand(),
 		t.checkCommand(), t.forgetCommand(), t.pruneCommand(), t.keysCommand(), t.unlockCommand(), t.reposCommand(),
+		t.dumpCommand(), t.diffCommand(), t.statsCommand(), t.copyCommand(), t.repairCommand(), t.catCommand(), t.listCommand(),
 		t.versionCommand(), t.moverCommand())
 	root.PersistentPreRun = func(cmd *cobra.Command, _ []string) { t.command = cmd.Name() }
 	root.Args = cobra.NoArgs // an unknown command

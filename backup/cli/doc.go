@@ -2,8 +2,8 @@
 //
 // # What it does
 //
-// Run interprets a command line. The commands init, backup, snapshots, restore, ls, check, forget, prune, keys, unlock
-// and repos are for people; mover does what a contract.Request in the environment asks and reports a contract.Result.
+// Run interprets a command line. Nearly all commands are for people, and described in docs/cli.md; mover does what a
+// contract.Request in the environment asks and reports a contract.Result.
 //
 // # Minimal use
 //

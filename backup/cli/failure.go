@@ -8,7 +8,9 @@ import (
 	"syscall"
 
 	"example.com/pvcbackup/backup/archiver"
+	"example.com/pvcbackup/backup/browse"
 	"example.com/pvcbackup/backup/contract"
+	"example.com/pvcbackup/backup/copier"
 	"example.com/pvcbackup/backup/maintain"
 	"example.com/pvcbackup/backup/repo"
 	"example.com/pvcbackup/backup/restorer"
@@ -52,6 +54,11 @@ var causes = []struct {
 	{repo.ErrLocked, contract.ReasonLocked, true, "a lock that is left over is removed by the command unlock"},
 	{repo.ErrLockLost, contract.ReasonLocked, true, ""},
 	{repo.ErrClockSkew, contract.ReasonStoreUnavailable, true, ""},
+	{browse.ErrNotFile, contract.ReasonInvalidRequest, false, ""},
+	{copier.ErrSameRepository, contract.ReasonInvalidRequest, false, "name two different ones"},
+	{repo.ErrKeyInUse, contract.ReasonInvalidRequest, false, ""},
+	{maintain.ErrPacksMissing, contract.ReasonRepositoryBroken, false, ""},
+	{maintain.ErrPacksUnreadable, contract.ReasonRepositoryBroken, false, ""},
 	{maintain.ErrDoubt, contract.ReasonRepositoryBroken, false, ""},
 	{maintain.ErrInUse, contract.ReasonRepositoryForeign, false, ""},
 	{maintain.ErrYoung, contract.ReasonLocked, true, "try again later"},

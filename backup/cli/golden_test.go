@@ -94,7 +94,7 @@ var volatile = []struct {
 	{regexp.MustCompile(`\b[0-9a-f]{8}\b`), "<short>"},
 	{regexp.MustCompile(`\b\d+ bytes\b`), "<n> bytes"},
 	{regexp.MustCompile(`\b\d+(\.\d)? ([KMG]i)?B\b`), "<size>"},
-	{regexp.MustCompile(`"(added|freed|used|unused|seconds|bytes|uid|gid)": ?[0-9.]+`), `"$1": <n>`},
+	{regexp.MustCompile(`"(added|freed|used|unused|seconds|bytes|uid|gid|blobBytes|storedBytes)": ?[0-9.]+`), `"$1": <n>`},
 	{regexp.MustCompile(`in \d+\.\d s\b`), "in <n> s"},
 	{regexp.MustCompile(`(?m)^([dL-][rwx-]{9}) +\d+ +\d+ `), "$1 <uid> <gid> "},
 	{regexp.MustCompile(`\b(2026-1[12]|202[789]|20[3-9]\d)[-0-9]*[T ][0-9:.]+(Z|\+00:00)?`), "<time>"},

@@ -25,7 +25,7 @@ type keyLine struct {
 
 func (t *tool) keysCommand() *cobra.Command {
 	cmd := &cobra.Command{Use: "keys", Short: "List, add and remove passwords of the repository"}
-	cmd.AddCommand(t.keysListCommand(), t.keysAddCommand(), t.keysRemoveCommand())
+	cmd.AddCommand(t.keysListCommand(), t.keysAddCommand(), t.keysPasswdCommand(), t.keysRemoveCommand())
 	return cmd
 }
 
@@ -41,7 +41,7 @@ func (t *tool) keysListCommand() *cobra.Command {
 				slices.SortStableFunc(keys, func(a, b repo.KeyInfo) int { return a.Created.Compare(b.Created) })
 				lines := []keyLine{}
 				for _, k := range keys {
-					lines = append(lines, keyLine{k.ID.String(), k.Created, k.Username, k.Hostname, k.Current})
+					lines = append(lines, lineOfKey(k))
 				}
 				return t.show(map[string]any{"keys": lines}, func(w io.Writer) { keyTable(w, lines) })
 			})
@@ -49,6 +49,10 @@ func (t *tool) keysListCommand() *cobra.Command {
 	}
 	t.readFlags(cmd)
 	return cmd
+}
+
+func lineOfKey(k repo.KeyInfo) keyLine {
+	return keyLine{k.ID.String(), k.Created, k.Username, k.Hostname, k.Current}
 }
 
 func keyTable(w io.Writer, lines []keyLine) {
@@ -67,28 +71,39 @@ func keyTable(w io.Writer, lines []keyLine) {
 const envNewPassword = "PVCBACKUP_NEW_PASSWORD"
 
 func (t *tool) keysAddCommand() *cobra.Command {
+	cmd := &cobra.Command{Use: "add", Short: "Make another password open the repository", Args: cobra.NoArgs}
+	t.newPassword(cmd, writing, "added key", (*repo.Repository).AddKey)
+	return cmd
+}
+
+func (t *tool) keysPasswdCommand() *cobra.Command {
+	cmd := &cobra.Command{Use: "passwd", Short: "Make another password open the repository, in the place of this one", Args: cobra.NoArgs}
+	t.newPassword(cmd, exclusive, "changed the password: the key is now", (*repo.Repository).ChangeKey)
+	return cmd
+}
+
+// newPassword makes a command of what is done with a new password.
+func (t *tool) newPassword(cmd *cobra.Command, a access, done string,
+	do func(*repo.Repository, context.Context, string, repo.KeyOptions) (repo.ID, error),
+) {
 	var file string
-	cmd := &cobra.Command{
-		Use: "add", Short: "Make another password open the repository", Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			password, err := secret(file, t.Getenv(envNewPassword))
+	cmd.Flags().StringVar(&file, "new-password-file", "", "file that holds the new password (default: $"+envNewPassword+")")
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
+		password, err := secret(file, t.Getenv(envNewPassword))
+		if err != nil {
+			return err
+		}
+		if password == "" {
+			return usage(fmt.Errorf("no new password: give --new-password-file or set %s", envNewPassword))
+		}
+		return t.with(cmd.Context(), a, func(ctx context.Context, s *session) error {
+			id, err := do(s.repository, ctx, password, t.keyOptions())
 			if err != nil {
 				return err
 			}
-			if password == "" {
-				return usage(fmt.Errorf("no new password: give --new-password-file or set %s", envNewPassword))
-			}
-			return t.with(cmd.Context(), writing, func(ctx context.Context, s *session) error {
-				id, err := s.repository.AddKey(ctx, password, t.keyOptions())
-				if err != nil {
-					return err
-				}
-				return t.show(map[string]string{"id": id.String()}, func(w io.Writer) { fmt.Fprintln(w, "added key", id.Short()) })
-			})
-		},
+			return t.show(map[string]string{"id": id.String()}, func(w io.Writer) { fmt.Fprintln(w, done, id.Short()) })
+		})
 	}
-	cmd.Flags().StringVar(&file, "new-password-file", "", "file that holds the new password (default: $"+envNewPassword+")")
-	return cmd
 }
 
 func (t *tool) keysRemoveCommand() *cobra.Command {

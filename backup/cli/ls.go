@@ -10,9 +10,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"example.com/pvcbackup/backup/repo"
+	"example.com/pvcbackup/backup/browse"
 	"example.com/pvcbackup/backup/repo/tree"
-	"example.com/pvcbackup/backup/restorer"
 )
 
 // entryLine is how an entry is printed as JSON, one on a line.
@@ -49,41 +48,11 @@ func (t *tool) lsCommand() *cobra.Command {
 }
 
 func (t *tool) ls(ctx context.Context, s *session, choice selection, below string) error {
-	chosen, err := s.choose(ctx, choice)
+	node, err := s.base(ctx, choice, below)
 	if err != nil {
 		return err
 	}
-	if err := s.repository.LoadIndex(ctx); err != nil {
-		return err
-	}
-	node, err := restorer.Base(ctx, s.repository, &chosen.Snapshot, below)
-	if err != nil {
-		return err
-	}
-	return t.list(ctx, s.repository, below, node)
-}
-
-// list prints an entry, and then everything below it, depth first.
-func (t *tool) list(ctx context.Context, r *repo.Repository, at string, node *tree.Node) error {
-	if err := t.entry(t.Stdout, at, node); err != nil {
-		return err
-	}
-	if node.Type != tree.Dir {
-		return nil
-	}
-	encoded, err := r.LoadBlob(ctx, repo.BlobHandle{Type: repo.TreeBlob, ID: node.Subtree}, nil)
-	if err != nil {
-		return fmt.Errorf("%.200q: %w", at, err)
-	}
-	for child, err := range tree.All(encoded) {
-		if err != nil {
-			return fmt.Errorf("%.200q: %w", at, err)
-		}
-		if err := t.list(ctx, r, path.Join(at, child.Name), child); err != nil {
-			return err
-		}
-	}
-	return nil
+	return browse.Walk(ctx, s.repository, below, node, func(at string, n *tree.Node) error { return t.entry(t.Stdout, at, n) })
 }
 
 func (t *tool) entry(w io.Writer, at string, node *tree.Node) error {

@@ -4,6 +4,8 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"math"
+	"strconv"
 	"strings"
 	"text/tabwriter"
 	"time"
@@ -82,6 +84,24 @@ func size[N int64 | uint64](n N) string {
 		return fmt.Sprintf("%d B", n)
 	}
 	return fmt.Sprintf("%.1f %s", value, unit)
+}
+
+// parseSize reads a number of bytes, with K, M, G or T for the powers of 1024. An empty text is 0.
+func parseSize(text string) (int64, error) {
+	if text == "" {
+		return 0, nil
+	}
+	number, unit := text, int64(1)
+	for i, letter := range "KMGT" {
+		if rest, found := strings.CutSuffix(strings.ToUpper(text), string(letter)); found {
+			number, unit = rest, 1<<(10*(i+1))
+		}
+	}
+	n, err := strconv.ParseInt(number, 10, 64)
+	if err != nil || n <= 0 || n > math.MaxInt64/unit {
+		return 0, fmt.Errorf("%.50q is not a size such as 500M or 20G", text)
+	}
+	return n * unit, nil
 }
 
 // stamp writes a time for people, in UTC.

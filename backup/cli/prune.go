@@ -28,6 +28,7 @@ type pruned struct {
 func (t *tool) pruneCommand() *cobra.Command {
 	var o maintain.PruneOptions
 	var dryRun bool
+	var maxRepack string
 	cmd := &cobra.Command{
 		Use: "prune", Short: "Free the data that no snapshot needs", Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -37,7 +38,11 @@ func (t *tool) pruneCommand() *cobra.Command {
 			if o.Grace < 0 {
 				return usage(fmt.Errorf("--grace is %s, and not positive", o.Grace))
 			}
-			o := maintain.PruneOptions{MaxUnused: orNone(o.MaxUnused), Grace: orNone(o.Grace), Now: t.Now()}
+			limit, err := parseSize(maxRepack)
+			if err != nil {
+				return usage(fmt.Errorf("--max-repack: %w", err))
+			}
+			o := maintain.PruneOptions{MaxUnused: orNone(o.MaxUnused), Grace: orNone(o.Grace), MaxRepack: limit, Now: t.Now()}
 			return t.with(cmd.Context(), exclusive, func(ctx context.Context, s *session) error {
 				done, err := t.prune(ctx, s, o, dryRun)
 				if err != nil {
@@ -49,6 +54,7 @@ func (t *tool) pruneCommand() *cobra.Command {
 	}
 	flags := cmd.Flags()
 	flags.Float64Var(&o.MaxUnused, "max-unused", 0.05, "how much unused data may stay in packs that are in use, as a share of the data")
+	flags.StringVar(&maxRepack, "max-repack", "", "how much data is moved at the most, such as 500M or 20G; the rest is for the next prune")
 	flags.DurationVar(&o.Grace, "grace", 24*time.Hour, "how old a pack that no index lists must be to go")
 	flags.BoolVarP(&dryRun, "dry-run", "n", false, "say what would be done, and change nothing")
 	return cmd

@@ -86,10 +86,15 @@ func (t *tool) with(ctx context.Context, a access, fn func(context.Context, *ses
 		return err
 	}
 	defer s.store.Close()
+	return t.hold(ctx, s, a, fn)
+}
+
+// hold is with, for a repository that is open.
+func (t *tool) hold(ctx context.Context, s *session, a access, fn func(context.Context, *session) error) error {
 	if t.noLock && (a == reading || a == checking) {
 		return fn(ctx, s)
 	}
-	err = s.locked(ctx, t.lockOptions(a), func(ctx context.Context, s *session) error {
+	err := s.locked(ctx, t.lockOptions(a), func(ctx context.Context, s *session) error {
 		if s.lock.Missing() {
 			t.warn("the credentials may only read, so there is no lock")
 		}
