@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"example.com/pvcbackup/backup/internal/chunker"
+	"example.com/pvcbackup/backup/internal/commit"
 	"example.com/pvcbackup/backup/internal/fsmeta"
 	"example.com/pvcbackup/backup/repo"
 	"example.com/pvcbackup/backup/repo/tree"
@@ -28,8 +29,8 @@ type backup struct {
 	readers *readers
 	walkers chan struct{} // a token for each additional walker
 	tally   tally
-	trees   treeLog
-	sample  sample
+	trees   commit.Trees
+	sample  *commit.Sample
 }
 
 // Backup stores the directory source and commits its snapshot. It returns a result only with a nil error. Errors:
@@ -44,7 +45,7 @@ func Backup(ctx context.Context, r *repo.Repository, source string, o Options) (
 	}
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	b := &backup{repo: r, o: o, source: source, cancel: cancel, sample: sample{size: o.Verify.SampleBlobs}}
+	b := &backup{repo: r, o: o, source: source, cancel: cancel, sample: commit.NewSample(o.Verify.SampleBlobs)}
 	result, err := b.run(ctx)
 	if err != nil {
 		// What ended the context is the first error; what followed from it says less.
@@ -108,7 +109,7 @@ func (b *backup) store(ctx context.Context, root int) (*Result, error) {
 	if unreadable.Count > 0 && b.o.Unreadable == FailOnUnreadable {
 		return nil, &UnreadableError{Paths: unreadable.First, Count: unreadable.Count, Err: b.tally.firstCause}
 	}
-	if err := b.verify(ctx, tree); err != nil {
+	if err := commit.Verify(ctx, b.repo, tree, b.writer.Written(), &b.trees, b.sample); err != nil {
 		return nil, fmt.Errorf("verify before the commit: %w", err)
 	}
 	result := &Result{
@@ -196,46 +197,20 @@ func leaveOut(root int) bool {
 }
 
 func (b *backup) commit(ctx context.Context, result *Result, stats repo.WriterStats) error {
-	sn := b.snapshot(result, stats)
-	if b.o.RunName == "" {
-		id, err := b.repo.SaveSnapshot(ctx, sn)
-		if err != nil {
-			return fmt.Errorf("commit the snapshot: %w", err)
-		}
-		result.SnapshotID = id
-		return b.compareCommitted(ctx, id, sn)
-	}
-	id, won, err := b.repo.CommitRun(ctx, b.o.RunName, sn)
+	id, other, err := commit.Snapshot(ctx, b.repo, b.o.RunName, b.snapshot(result, stats))
 	if err != nil {
-		return fmt.Errorf("commit the snapshot of run %s: %w", b.o.RunName, err)
+		return err
 	}
-	if won {
-		result.SnapshotID = id
-		return b.compareCommitted(ctx, id, sn)
+	if other != nil {
+		*result = *reused(id, other)
 	}
-	other, err := b.repo.LoadSnapshot(ctx, id)
-	if err != nil {
-		return fmt.Errorf("read the snapshot that another attempt committed: %w", err)
-	}
-	*result = *reused(id, other)
-	return nil
-}
-
-// compareCommitted reads the snapshot file back.
-func (b *backup) compareCommitted(ctx context.Context, id repo.ID, sn *repo.Snapshot) error {
-	got, err := b.repo.LoadSnapshot(ctx, id)
-	if err != nil {
-		return fmt.Errorf("read the committed snapshot back: %w", err)
-	}
-	if *got.Tree != *sn.Tree || !got.Time.Equal(sn.Time) || got.Hostname != sn.Hostname {
-		return fmt.Errorf("snapshot %s: %w", id.Short(), repo.ErrUnverified)
-	}
+	result.SnapshotID = id
 	return nil
 }
 
 func (b *backup) snapshot(result *Result, stats repo.WriterStats) *repo.Snapshot {
 	tags := append([]string(nil), b.o.Tags...)
-	tags = append(tags, tagChunker+string(b.kind))
+	tags = append(tags, ChunkerTag(b.kind))
 	if result.Empty {
 		tags = append(tags, TagEmpty)
 	}

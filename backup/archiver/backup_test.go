@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"example.com/pvcbackup/backup/internal/chunker"
+	"example.com/pvcbackup/backup/internal/commit"
 	"example.com/pvcbackup/backup/internal/edgetree"
 	"example.com/pvcbackup/backup/internal/fsmeta"
 	"example.com/pvcbackup/backup/repo"
@@ -152,19 +153,19 @@ func TestAnUnchangedFileWhoseBlobIsLostIsReadAgain(t *testing.T) {
 	require.Contains(t, paths(t, r, second.Tree), "data/f")
 }
 
-func TestParentSelectionSkipsOthersNewerOnesAndTheIncomplete(t *testing.T) {
-	sn := func(n int, host, path string, tags ...string) repo.SnapshotInfo {
-		return repo.SnapshotInfo{ID: repo.ID{byte(n)}, Snapshot: repo.Snapshot{Time: slot.Add(time.Duration(n) * time.Hour), Hostname: host, Paths: []string{path}, Tags: tags}}
+func TestOnlyCompleteSnapshotsOfFoldersAreParents(t *testing.T) {
+	for name, c := range map[string]struct {
+		tags []string
+		want bool
+	}{
+		"none":    {nil, true},
+		"ours":    {[]string{"x", "chunker=gear"}, true},
+		"empty":   {[]string{TagEmpty}, false},
+		"partial": {[]string{"x", TagPartial}, false},
+		"volume":  {[]string{"chunker=fixed", TagBlockPrefix + "size=1"}, false},
+	} {
+		t.Run(name, func(t *testing.T) { require.Equal(t, c.want, ofFolder(c.tags)) })
 	}
-	all := []repo.SnapshotInfo{
-		sn(1, "cluster", "/ns/claim"), sn(2, "cluster", "/ns/claim", "chunker=gear"), sn(3, "other", "/ns/claim"), sn(4, "cluster", "/ns/other"),
-		sn(5, "cluster", "/ns/claim", TagEmpty), sn(6, "cluster", "/ns/claim", "x", TagPartial), sn(9, "cluster", "/ns/claim"),
-	}
-	o := options(8)
-	if diff := cmp.Diff(repo.ID{2}, chooseParent(all, &o).ID); diff != "" {
-		t.Errorf("-want +got:\n%s", diff)
-	}
-	require.Nil(t, chooseParent(all[2:], &o))
 }
 
 func TestTheParentCanBeForcedOrRefused(t *testing.T) {
@@ -308,7 +309,7 @@ func newBackup(t *testing.T, r *repo.Repository) *backup {
 	o, err := options(0).withDefaults()
 	require.NoError(t, err)
 	ctx, cancel := context.WithCancelCause(t.Context())
-	b := &backup{repo: r, o: o, kind: Gear, cancel: cancel, writer: r.NewWriter(ctx, nil)}
+	b := &backup{repo: r, o: o, kind: Gear, cancel: cancel, writer: r.NewWriter(ctx, nil), sample: commit.NewSample(0)}
 	b.readers, err = newReaders(ctx, b, func() (chunker.Splitter, error) { return chunker.New(Gear, r.Polynomial(), 0) })
 	require.NoError(t, err)
 	t.Cleanup(func() {
@@ -453,6 +454,7 @@ func TestEmptyOptionsAndBadOnesAreRefused(t *testing.T) {
 		"comma":           func(o *Options) { o.Tags = []string{"a,b"} },
 		"reserved tag":    func(o *Options) { o.Tags = []string{TagEmpty} },
 		"chunker tag":     func(o *Options) { o.Tags = []string{"chunker=spoon"} },
+		"volume tag":      func(o *Options) { o.Tags = []string{"block-handle=1"} },
 		"exclude":         func(o *Options) { o.Excludes = []string{"["} },
 		"two parents":     func(o *Options) { o.NoParent, o.Parent = true, repo.ID{1} },
 		"unknown chunker": func(o *Options) { o.Chunker = "spoon" },

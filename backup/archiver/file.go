@@ -168,7 +168,7 @@ func (r *readers) file(j *job, small []byte) (*tree.Node, error) {
 		k = isChanged
 	}
 	r.b.tally.file(k, size)
-	r.b.sample.add(node.Content)
+	r.b.sample.Add(node.Content)
 	return node, nil
 }
 

@@ -144,8 +144,9 @@ func (o Options) withDefaults() (Options, error) {
 		return fail("parent", o.Parent.Short(), "either name a parent or refuse one")
 	}
 	for _, t := range o.Tags {
-		if t == "" || strings.Contains(t, ",") || reserved(t) {
-			return fail("tag", t, "use text without commas that is not "+TagEmpty+", "+TagPartial+" or "+tagChunker+"…")
+		if t == "" || strings.Contains(t, ",") || Reserved(t) {
+			return fail("tag", t, "use text without commas, and none of "+TagEmpty+", "+TagPartial+", "+
+				tagChunker+"… and "+TagBlockPrefix+"…")
 		}
 	}
 	for _, p := range o.Excludes {

@@ -4,9 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 
+	"example.com/pvcbackup/backup/internal/commit"
 	"example.com/pvcbackup/backup/repo"
 	"example.com/pvcbackup/backup/repo/tree"
 )
@@ -19,40 +19,13 @@ type parent struct {
 	root *tree.Node
 }
 
-// chooseParent returns the latest complete snapshot of the same source that is not newer than the run, or nil.
-func chooseParent(snapshots []repo.SnapshotInfo, o *Options) *repo.SnapshotInfo {
-	for _, sn := range slices.Backward(snapshots) {
-		if sn.Hostname == o.Host && slices.Equal(sn.Paths, []string{o.Path}) && Complete(sn.Tags) && !sn.Time.After(o.Time) {
-			return &sn
-		}
-	}
-	return nil
-}
-
-// findParent lists the snapshots and then loads the index, in that order: otherwise a new snapshot might need an index
-// that was not loaded.
+// findParent chooses the parent, loads the index, and finds the source in the parent.
 func (b *backup) findParent(ctx context.Context) (*parent, error) {
-	var chosen *repo.SnapshotInfo
-	switch {
-	case b.o.NoParent:
-	case !b.o.Parent.IsZero():
-		sn, err := b.repo.LoadSnapshot(ctx, b.o.Parent)
-		if err != nil {
-			return nil, fmt.Errorf("parent %s: %w", b.o.Parent.Short(), err)
-		}
-		chosen = &repo.SnapshotInfo{ID: b.o.Parent, Snapshot: *sn}
-	default:
-		snapshots, err := b.repo.Snapshots(ctx)
-		if err != nil && !errors.Is(err, repo.ErrDamaged) { // a damaged one is not a parent, and no reason to stop
-			return nil, fmt.Errorf("list snapshots: %w", err)
-		}
-		chosen = chooseParent(snapshots, &b.o)
-	}
-	if err := b.repo.LoadIndex(ctx); err != nil {
-		return nil, fmt.Errorf("load the index: %w", err)
-	}
-	if chosen == nil {
-		return nil, nil
+	chosen, err := commit.FindParent(ctx, b.repo, commit.Choice{
+		ID: b.o.Parent, None: b.o.NoParent, Host: b.o.Host, Path: b.o.Path, Time: b.o.Time, Usable: ofFolder,
+	})
+	if err != nil || chosen == nil {
+		return nil, err
 	}
 	root, err := b.parentRoot(ctx, &chosen.Snapshot)
 	return &parent{id: chosen.ID, tags: chosen.Tags, root: root}, err
@@ -106,7 +79,7 @@ func (b *backup) openParentTree(ctx context.Context, id repo.ID) (*siblings, err
 	case err != nil:
 		return nil, fmt.Errorf("tree %s of the parent: %w", id.Short(), err)
 	}
-	b.trees.add(&b.trees.fetched, id)
+	b.trees.Fetched(id)
 	return &siblings{in: tree.NewDecoder(text, tree.Limits{})}, nil
 }
 

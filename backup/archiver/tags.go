@@ -12,6 +12,9 @@ const (
 	// TagPartial marks the snapshot of a source that could not be read completely.
 	TagPartial = "partial"
 
+	// TagBlockPrefix begins the tags that package blockdev sets on the snapshots of volumes.
+	TagBlockPrefix = "block-"
+
 	tagChunker = "chunker="
 )
 
@@ -31,6 +34,17 @@ func ChunkerOf(tags []string) Chunker {
 	return Rabin
 }
 
-func reserved(tag string) bool {
-	return tag == TagEmpty || tag == TagPartial || strings.HasPrefix(tag, tagChunker)
+// ChunkerTag is the tag that records a way of cutting.
+func ChunkerTag(kind Chunker) string { return tagChunker + string(kind) }
+
+// Reserved reports whether a tag is one that only the engine may set.
+func Reserved(tag string) bool {
+	return tag == TagEmpty || tag == TagPartial ||
+		strings.HasPrefix(tag, tagChunker) || strings.HasPrefix(tag, TagBlockPrefix)
+}
+
+// ofFolder says which snapshots can be parents of a folder's: complete ones, and none of a volume.
+func ofFolder(tags []string) bool {
+	isBlock := func(tag string) bool { return strings.HasPrefix(tag, TagBlockPrefix) }
+	return Complete(tags) && !slices.ContainsFunc(tags, isBlock)
 }

@@ -247,7 +247,7 @@ func (b *backup) unchanged(e *entry) *tree.Node {
 	n.Content, n.Xattrs = p.Content, p.Xattrs
 	slices.SortFunc(n.Xattrs, func(a, b tree.Xattr) int { return strings.Compare(a.Name, b.Name) })
 	b.tally.file(isUnmodified, n.Size)
-	b.sample.add(n.Content)
+	b.sample.Add(n.Content)
 	return n
 }
 
@@ -276,7 +276,7 @@ func (w *walk) saveTree(nodes []*tree.Node) (repo.ID, error) {
 func (w *walk) storeTree() (repo.ID, error) {
 	id, _, err := w.writer.SaveBlob(w.ctx, repo.TreeBlob, w.builder.Bytes())
 	if err == nil {
-		w.trees.add(&w.trees.saved, id)
+		w.trees.Saved(id)
 	}
 	return id, err
 }

@@ -5,6 +5,7 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strconv"
 	"time"
 	"unicode/utf8"
@@ -152,6 +153,7 @@ func appendContent(b []byte, content []id.ID) []byte {
 	if content == nil {
 		return append(b, "null"...)
 	}
+	b = slices.Grow(b, len(content)*(2*id.Size+len(`"",`))+len("[]")) // a volume has a long list
 	b = append(b, '[')
 	for i, c := range content {
 		if i > 0 {
