@@ -34,7 +34,7 @@ type State struct {
 // Overlap says what happens to a slot that comes while a run is in flight.
 type Overlap string
 
-// The ways to treat overlapping runs. The empty Overlap is Forbid.
+// The ways to treat overlapping runs. The empty Overlap is Forbid, and so is any other text.
 const (
 	// Forbid waits for the run in flight, then runs the newest slot if its starting deadline has not passed.
 	Forbid Overlap = "Forbid"

@@ -11,7 +11,8 @@ var (
 	lastInstant  = time.Date(9999, 12, 1, 0, 0, 0, 0, time.UTC)
 )
 
-// A Schedule is a compiled [Spec]. It is immutable. All times that it returns are in UTC, at whole seconds.
+// A Schedule is a compiled [Spec]. It is immutable. All times that it returns are in UTC, at whole seconds. The zero
+// Schedule, and nil, have no slots.
 type Schedule struct {
 	cal calendar
 	loc *time.Location
@@ -20,11 +21,22 @@ type Schedule struct {
 	everyHour bool
 }
 
-// Location returns the time zone.
-func (s *Schedule) Location() *time.Location { return s.loc }
+// never says that nothing was compiled into the schedule.
+func (s *Schedule) never() bool { return s == nil || s.loc == nil }
+
+// Location returns the time zone; UTC for the zero Schedule.
+func (s *Schedule) Location() *time.Location {
+	if s.never() {
+		return time.UTC
+	}
+	return s.loc
+}
 
 // Next returns the first slot after the given time. It is false only at the end of the year 9999.
 func (s *Schedule) Next(after time.Time) (time.Time, bool) {
+	if s.never() {
+		return time.Time{}, false
+	}
 	at := seconds(after)
 	var slot int64
 	var ok bool
@@ -45,6 +57,9 @@ func (s *Schedule) Next(after time.Time) (time.Time, bool) {
 
 // Latest returns the newest slot after since, and at or before now. It is false if there is none.
 func (s *Schedule) Latest(since, now time.Time) (time.Time, bool) {
+	if s.never() {
+		return time.Time{}, false
+	}
 	from, at := seconds(since), seconds(now)
 	var slot int64
 	var ok bool
@@ -66,7 +81,7 @@ func (s *Schedule) Latest(since, now time.Time) (time.Time, bool) {
 // Count returns how many slots lie after since, and at or before now. It takes no longer if they are many.
 func (s *Schedule) Count(since, now time.Time) int {
 	from, to := seconds(since), seconds(now)
-	if to <= from {
+	if to <= from || s.never() {
 		return 0
 	}
 	if s.everyHour {

@@ -10,7 +10,8 @@ import (
 // maxSpanPart keeps calendar arithmetic in range.
 const maxSpanPart = 100_000
 
-// A Span is a stretch of calendar time, written as 1y5m7d2h. The zero Span is none.
+// A Span is a stretch of calendar time, written as 1y5m7d2h. The zero Span is none. Numbers beyond what ParseSpan takes,
+// and below zero, count as the nearest that it does.
 type Span struct {
 	Years, Months, Days, Hours int
 }
@@ -81,6 +82,9 @@ func (s *Span) UnmarshalText(text []byte) error {
 // Before returns the time that lies the span before t, by the calendar of t's location. A day of the month that does
 // not exist becomes the last one of that month.
 func (s Span) Before(t time.Time) time.Time {
+	for _, number := range []*int{&s.Years, &s.Months, &s.Days, &s.Hours} {
+		*number = min(max(*number, 0), maxSpanPart)
+	}
 	year, month, day := t.Date()
 	first := time.Date(year-s.Years, month-time.Month(s.Months), 1, 0, 0, 0, 0, time.UTC)
 	last := first.AddDate(0, 1, -1).Day()
