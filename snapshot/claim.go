@@ -26,10 +26,13 @@ type Claim struct {
 	StorageClass string
 }
 
-// ResolveClaim reads a claim and its volume. ErrClaimMissing and
+// ResolveClaim reads a claim and its volume; both names must be set. ErrClaimMissing and
 // ErrClaimUnbound may pass (look again in 30 s); ErrClaimDeleting, ErrClaimLost
 // and ErrClaimNotCSI will not.
 func (c *Client) ResolveClaim(ctx context.Context, namespace, name string) (Claim, error) {
+	if err := checkName("PersistentVolumeClaim", namespace, name); err != nil {
+		return Claim{}, err
+	}
 	subject := "PersistentVolumeClaim " + namespace + "/" + name
 	var pvc corev1.PersistentVolumeClaim
 	err := c.calls.Get(ctx, client.ObjectKey{Namespace: namespace, Name: name}, &pvc)

@@ -1,6 +1,7 @@
 package snapshot
 
 import (
+	"cmp"
 	"context"
 	"slices"
 	"strings"
@@ -74,6 +75,9 @@ func (o Observation) Age(now time.Time) time.Duration {
 // Observe reads one VolumeSnapshot. One that does not exist is Absent, without
 // an error; an API that is not served is ErrNotInstalled.
 func (c *Client) Observe(ctx context.Context, namespace, name string) (Observation, error) {
+	if err := checkName("VolumeSnapshot", namespace, name); err != nil {
+		return Observation{}, err
+	}
 	var vs snapshotv1.VolumeSnapshot
 	err := c.calls.Get(ctx, client.ObjectKey{Namespace: namespace, Name: name}, &vs)
 	if IsGone(err) {
@@ -89,7 +93,7 @@ func (c *Client) Observe(ctx context.Context, namespace, name string) (Observati
 // the newest data first, and those not taken yet last. For a keep rule, TakenAt
 // is an item's time and State == Ready what makes it good.
 func (c *Client) List(ctx context.Context, namespace string, owner Owner, labels map[string]string) ([]Observation, error) {
-	if err := owner.Validate(); err != nil {
+	if err := cmp.Or(checkNamespace(namespace), owner.Validate()); err != nil {
 		return nil, err
 	}
 	var list snapshotv1.VolumeSnapshotList
@@ -130,8 +134,11 @@ func (c *Client) observation(ctx context.Context, vs *snapshotv1.VolumeSnapshot)
 	return o, nil
 }
 
-// Look reads an Observation off an object, without Handle and Driver.
+// Look reads an Observation off an object, without Handle and Driver. Nil is Absent.
 func Look(vs *snapshotv1.VolumeSnapshot) Observation {
+	if vs == nil {
+		return Observation{State: Absent}
+	}
 	o := Observation{
 		State:     stateOf(vs),
 		Namespace: vs.Namespace, Name: vs.Name, UID: vs.UID, Labels: vs.Labels,

@@ -72,6 +72,22 @@ func (o Owner) Refuse(subject string, obj client.Object) error {
 		OwnerUIDLabel, obj.GetLabels()[OwnerUIDLabel], o.UID)}
 }
 
+// checkName returns ErrInvalid unless an object can be found by it.
+func checkName(kind, namespace, name string) error {
+	if namespace == "" || name == "" {
+		return invalid("%s %q/%q: set both namespace and name", kind, namespace, name)
+	}
+	return nil
+}
+
+// checkNamespace returns ErrInvalid for no namespace, which the API takes for all of them.
+func checkNamespace(namespace string) error {
+	if namespace == "" {
+		return invalid("the namespace is empty; set it to the owner's")
+	}
+	return nil
+}
+
 func invalid(format string, args ...any) error {
 	return &Error{Kind: ErrInvalid, Problem: fmt.Sprintf(format, args...)}
 }

@@ -1,6 +1,7 @@
 package stage
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"time"
@@ -82,7 +83,7 @@ type Swept struct {
 // no error is proof that nothing is left. Without the VolumeSnapshot API the
 // claims are swept and the error is snapshot.ErrNotInstalled.
 func (c *Client) Sweep(ctx context.Context, namespace string, owner snapshot.Owner, keep func(Leftover) bool) (Swept, error) {
-	if err := owner.Validate(); err != nil {
+	if err := cmp.Or(checkNamespace(namespace), owner.Validate()); err != nil {
 		return Swept{}, err
 	}
 	var out Swept
@@ -125,7 +126,7 @@ func (c *Client) Sweep(ctx context.Context, namespace string, owner snapshot.Own
 // List returns this owner's staged claims in a namespace. Their storage classes
 // are not read, so WaitingForConsumer shows as Pending.
 func (c *Client) List(ctx context.Context, namespace string, owner snapshot.Owner) ([]Observation, error) {
-	if err := owner.Validate(); err != nil {
+	if err := cmp.Or(checkNamespace(namespace), owner.Validate()); err != nil {
 		return nil, err
 	}
 	var list corev1.PersistentVolumeClaimList

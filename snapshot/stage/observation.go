@@ -82,6 +82,9 @@ func (o Observation) Ref() snapshot.Ref {
 
 // Observe reads one claim. One that does not exist is Absent, without an error.
 func (c *Client) Observe(ctx context.Context, namespace, name string) (Observation, error) {
+	if namespace == "" || name == "" {
+		return Observation{}, invalid("claim %q/%q: set both namespace and name", namespace, name)
+	}
 	var pvc corev1.PersistentVolumeClaim
 	err := c.calls.Get(ctx, client.ObjectKey{Namespace: namespace, Name: name}, &pvc)
 	if snapshot.IsGone(err) {
@@ -113,8 +116,11 @@ func (c *Client) observation(ctx context.Context, pvc *corev1.PersistentVolumeCl
 }
 
 // Look reads an Observation off a claim and its storage class. Without a class
-// WaitingForConsumer cannot be told from Pending.
+// WaitingForConsumer cannot be told from Pending. A nil claim is Absent.
 func Look(pvc *corev1.PersistentVolumeClaim, class *storagev1.StorageClass) Observation {
+	if pvc == nil {
+		return Observation{State: Absent}
+	}
 	capacity := pvc.Status.Capacity[corev1.ResourceStorage]
 	o := Observation{
 		State:     phaseOf(pvc),

@@ -156,6 +156,14 @@ func validate(namespace, name string, owner snapshot.Owner) error {
 	return owner.Validate()
 }
 
+// checkNamespace returns ErrInvalid for no namespace, which the API takes for all of them.
+func checkNamespace(namespace string) error {
+	if namespace == "" {
+		return invalid("the namespace is empty; set it to the owner's")
+	}
+	return nil
+}
+
 func invalid(format string, args ...any) error {
 	return &snapshot.Error{Kind: snapshot.ErrInvalid, Problem: fmt.Sprintf(format, args...)}
 }
