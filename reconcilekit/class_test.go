@@ -77,7 +77,7 @@ func TestClassify(t *testing.T) {
 		"deadline":                     {wrap(context.DeadlineExceeded), want{reconcilekit.ClassTransient, "Timeout", 0}},
 		"controller-runtime terminal":  {wrap(reconcile.TerminalError(terminal)), want{reconcilekit.ClassTerminal, "BadSchedule", 0}},
 		"controller-runtime, nothing":  {reconcile.TerminalError(nil), want{reconcilekit.ClassTerminal, "Terminal", 0}},
-		"an unfit reason is made fit":  {reconcilekit.Terminal("9 bad reason!", nil), want{reconcilekit.ClassTerminal, "badreason", 0}},
+		"an unfit reason is made fit":  {reconcilekit.Terminal("9 bad reason!", nil), want{reconcilekit.ClassTerminal, "Badreason", 0}},
 		"a reason of nothing":          {reconcilekit.Terminal("!?", nil), want{reconcilekit.ClassTerminal, "Terminal", 0}},
 
 		"join: conflict before all": {errors.Join(terminal, waiting, errBoom, conflict), want{reconcilekit.ClassConflict, "Conflict", 0}},

@@ -33,10 +33,13 @@ type GenerationObserver interface {
 // SetCondition puts cond into conditions, stamped with generation, and reports
 // whether anything changed that is worth a write.
 //
-// lastTransitionTime moves with the status only, and then to the one of cond,
+// Nil conditions are left alone. lastTransitionTime moves with the status only, and then to the one of cond,
 // or to the present when it has none. A message that differs only in what
 // [StableText] leaves out is not a change: the old one stays.
 func SetCondition(conditions *[]metav1.Condition, generation int64, cond metav1.Condition) (changed bool) {
+	if conditions == nil {
+		return false
+	}
 	cond.ObservedGeneration = generation
 	old := meta.FindStatusCondition(*conditions, cond.Type)
 	if old != nil && old.Message != cond.Message && StableText(old.Message) == StableText(cond.Message) {

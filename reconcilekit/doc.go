@@ -36,8 +36,16 @@
 //
 // # RBAC
 //
-// patch on the object (finalizers), patch on its status subresource, and create
-// and patch on events.events.k8s.io when an [Events] is used.
+//	rules:
+//	- apiGroups: ["<your group>"]
+//	  resources: ["<your kind>"]
+//	  verbs: [patch]                       # finalizers
+//	- apiGroups: ["<your group>"]
+//	  resources: ["<your kind>/status"]
+//	  verbs: [patch]
+//	- apiGroups: [events.k8s.io]
+//	  resources: [events]
+//	  verbs: [create, patch]               # only with an Events
 //
 // # What it never does
 //

@@ -64,7 +64,7 @@ var notInReason = regexp.MustCompile(`[^A-Za-z0-9_]+`)
 // maxReason is the longest reason that both conditions (1024) and events (128) take.
 const maxReason = 128
 
-// reasonOr returns reason made fit for a condition, or fallback when nothing of
+// reasonOr returns reason made fit for a condition and begun with a capital, or fallback when nothing of
 // it is left: the API server would refuse the whole status for one bad reason.
 func reasonOr(reason, fallback string) string {
 	reason = strings.TrimLeft(notInReason.ReplaceAllString(reason, ""), "0123456789_")
@@ -74,5 +74,5 @@ func reasonOr(reason, fallback string) string {
 	if reason == "" {
 		return fallback
 	}
-	return reason
+	return strings.ToUpper(reason[:1]) + reason[1:]
 }
