@@ -55,15 +55,15 @@ func (s *Store) GetRange(ctx context.Context, key string, offset, length int64) 
 	if _, err := s.fullKey("get", key); err != nil {
 		return nil, err
 	}
-	buf := make([]byte, length)
 	if length == 0 {
-		return buf, nil
+		return []byte{}, nil
 	}
 	r, err := s.open(ctx, key, offset, length)
 	if err != nil {
 		return nil, err
 	}
 	defer r.Close()
+	buf := make([]byte, length) // not before it is known that the object is that long
 	if _, err := io.ReadFull(r, buf); err != nil {
 		return nil, err
 	}

@@ -54,8 +54,8 @@ func Open(ctx context.Context, rawURL string, opts *Options) (*Store, error) {
 	if u.User != nil {
 		return nil, Invalid("open", "storage URL %s has a user or password in it: pass credentials by the environment", Redact(rawURL))
 	}
-	opener, ok := o.Openers[u.Scheme]
-	if !ok {
+	opener := o.Openers[u.Scheme]
+	if opener == nil {
 		return nil, schemeError(u.Scheme, o.Openers)
 	}
 	q, err := url.ParseQuery(u.RawQuery)
@@ -66,6 +66,9 @@ func Open(ctx context.Context, rawURL string, opts *Options) (*Store, error) {
 	q.Del("prefix")
 	u.RawQuery = q.Encode()
 	d, err := opener(ctx, u, &o)
+	if err == nil && (d == nil || d.Bucket == nil) {
+		err = errors.New("the driver returned no bucket")
+	}
 	if err != nil {
 		return nil, openError(ctx, rawURL, err)
 	}
@@ -91,7 +94,7 @@ func openError(ctx context.Context, rawURL string, err error) error {
 	return Invalid("open", "storage URL %s: %w", Redact(rawURL), err)
 }
 
-// New makes a Store of an open gocloud bucket. Only the portable error codes
+// New makes a Store of an open gocloud bucket, which must not be nil. Only the portable error codes
 // are known then, so a missing bucket may look like a missing object; prefer
 // [FromDriver] with the driver's Classify. Close closes the bucket.
 func New(b *blob.Bucket, opts *Options) *Store {
@@ -99,7 +102,7 @@ func New(b *blob.Bucket, opts *Options) *Store {
 }
 
 // FromDriver makes a Store of an opened driver, for clients that were built by
-// the caller.
+// the caller. The driver and its Bucket must not be nil.
 func FromDriver(d *Driver, opts *Options) *Store { return newStore(d, opts.orDefault()) }
 
 func newStore(d *Driver, o Options) *Store {

@@ -39,6 +39,9 @@ func Openers() map[string]blobstore.Opener {
 		for name := range u.Query() {
 			return nil, blobstore.Invalid("open", "mem URL has the unknown parameter %q; it takes only prefix", name)
 		}
+		if u.Host == "" {
+			return nil, blobstore.Invalid("open", "mem URL names no bucket: write mem://name")
+		}
 		mu.Lock()
 		defer mu.Unlock()
 		b, ok := buckets[u.Host]

@@ -33,9 +33,11 @@ func TestOpensOfOneMapShareBuckets(t *testing.T) {
 	require.ErrorIs(t, err, blobstore.ErrNotFound)
 }
 
-func TestUnknownParametersAreRefused(t *testing.T) {
-	_, err := blobstore.Open(t.Context(), "mem://x?nomd5", &blobstore.Options{Openers: Openers()})
-	require.ErrorIs(t, err, blobstore.ErrInvalid)
+func TestUnknownParametersAndNoNameAreRefused(t *testing.T) {
+	for _, url := range []string{"mem://x?nomd5", "mem:", "mem:///prefix"} {
+		_, err := blobstore.Open(t.Context(), url, &blobstore.Options{Openers: Openers()})
+		require.ErrorIs(t, err, blobstore.ErrInvalid, url)
+	}
 }
 
 func BenchmarkMem(b *testing.B) {
