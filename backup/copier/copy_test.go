@@ -234,6 +234,24 @@ func TestWhatIsDamagedIsNotCopied(t *testing.T) {
 	sound(t, to)
 }
 
+func TestACopyDoesNotRelyOnAPackThatTheDestinationLost(t *testing.T) {
+	store := repotest.NewMemory()
+	from, to := initRepository(t, repotest.NewMemory(), nil), initRepository(t, store, nil)
+	backups(t, from, t.TempDir(), 1, archiver.Options{})
+	copied := copyAll(t, from, to)
+	require.NoError(t, to.RemoveSnapshots(t.Context(), copied.Copied[0].To))
+	lost := store.Keys("data/")[0]
+	store.Remove(lost)
+	_, err := copier.Copy(t.Context(), from, to, snapshots(t, from), copier.Options{})
+	require.ErrorIs(t, err, repo.ErrDamaged)
+	require.ErrorContains(t, err, lost)
+	plan, err := maintain.PlanIndexRepair(t.Context(), to, maintain.RepairOptions{DropMissing: true})
+	require.NoError(t, err)
+	require.NoError(t, plan.Execute(t.Context()))
+	copyAll(t, from, to)
+	sound(t, to)
+}
+
 func TestARepositoryIsNotCopiedToItselfNorToAnOldOne(t *testing.T) {
 	store := repotest.NewMemory()
 	r := initRepository(t, store, nil)

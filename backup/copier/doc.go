@@ -17,7 +17,8 @@
 // # Guarantees
 //
 //   - A snapshot is written only when everything it refers to is listed in the other repository's index, everything
-//     that was stored was found there with its size, and a sample was read back.
+//     that was stored was found there with its size, a sample was read back, and no pack that the index relies on is
+//     missing from the store.
 //   - Every blob is compared with its hash between reading and storing.
 //   - Copying again copies nothing. A copy that was interrupted goes on where the last index was written.
 //

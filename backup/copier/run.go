@@ -2,6 +2,7 @@ package copier
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"path"
 	"sync"
@@ -47,6 +48,9 @@ func (j *job) run(ctx context.Context, snapshots []repo.SnapshotInfo) error {
 			return err
 		}
 	}
+	if err := j.believable(ctx); err != nil {
+		return err
+	}
 	j.writer = j.to.NewWriter(ctx, &repo.WriterOptions{Compression: j.o.Compression, MemoryBudget: j.o.MemoryBudget / 2})
 	defer j.writer.Abort()
 	j.trees, j.stored, j.progress.TotalSnapshots = map[repo.ID]bool{}, map[repo.ID]bool{}, len(snapshots)
@@ -65,6 +69,29 @@ func (j *job) run(ctx context.Context, snapshots []repo.SnapshotInfo) error {
 		ready = nil
 	}
 	j.result.Stats = j.writer.Stats()
+	return nil
+}
+
+// believable looks for every pack that the index of the destination lists. What is in one that the store has lost would
+// not be copied, and the copy be incomplete.
+func (j *job) believable(ctx context.Context) error {
+	stored := map[repo.ID]bool{}
+	for pack, err := range j.to.ListPacks(ctx) {
+		if err != nil {
+			return err
+		}
+		stored[pack.ID] = true
+	}
+	for pack := range j.to.IndexPacks() {
+		if stored[pack] {
+			continue
+		}
+		if _, err := j.to.StatFile(ctx, repo.PackFile, pack); errors.Is(err, repo.ErrNotFound) {
+			return &repo.DamagedError{File: repo.PackFile.Key(pack), Err: errors.New("the index of the destination lists it and it is gone: run repair index there")}
+		} else if err != nil {
+			return err
+		}
+	}
 	return nil
 }
 
