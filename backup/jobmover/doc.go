@@ -31,9 +31,16 @@
 //
 // # RBAC
 //
-//	batch  jobs      get, list, watch, create, delete
-//	""     pods      get, list, watch, patch, delete
-//	""     pods/log  get (only with Options.Logs)
+//	rules:
+//	- apiGroups: [batch]
+//	  resources: [jobs]
+//	  verbs: [get, list, watch, create, delete]
+//	- apiGroups: [""]
+//	  resources: [pods]
+//	  verbs: [list, watch, patch, delete]  # patch: the finalizer that keeps a result
+//	- apiGroups: [""]
+//	  resources: [pods/log]
+//	  verbs: [get]                         # only with Options.Logs
 //
 // # What it never does
 //

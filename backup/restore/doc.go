@@ -18,9 +18,18 @@
 //
 // # RBAC
 //
-//	persistentvolumeclaims: get, create
-//	pods: list
-//	and what the Mover needs
+// What the Mover needs, and:
+//
+//	rules:
+//	- apiGroups: [""]
+//	  resources: [persistentvolumeclaims]
+//	  verbs: [get, create]
+//	- apiGroups: [storage.k8s.io]
+//	  resources: [storageclasses]
+//	  verbs: [get]
+//	- apiGroups: [""]
+//	  resources: [pods]
+//	  verbs: [list]                        # who uses the target
 //
 // # What it never does
 //

@@ -17,7 +17,14 @@
 //
 // # RBAC
 //
-// The markers in this package are all the rules that the operator has; see operator/config/rbac/role.yaml.
+// The markers in this package are all the rules that the operator has; see operator/config/rbac/role.yaml. Besides what
+// the packages need that it is made of:
+//
+//	rules:
+//	- apiGroups: [""]
+//	  resources: [namespaces]
+//	  resourceNames: [kube-system]
+//	  verbs: [get]                         # its UID names the cluster
 //
 // # What it never does
 //
