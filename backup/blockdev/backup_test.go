@@ -206,6 +206,8 @@ func TestOnlyDevicesAndImagesWithContentAreVolumes(t *testing.T) {
 	}
 	_, err := Open(filepath.Join(dir, "missing"))
 	require.ErrorIs(t, err, os.ErrNotExist)
+	var unreadable *archiver.UnreadableError
+	require.ErrorAs(t, err, &unreadable)
 }
 
 func TestAVolumeThatCannotBeReadFailsTheRunAndNothingIsCommitted(t *testing.T) {

@@ -7,6 +7,7 @@ import (
 	"os"
 	"time"
 
+	"example.com/pvcbackup/backup/archiver"
 	"golang.org/x/sys/unix"
 )
 
@@ -46,12 +47,12 @@ type Device struct {
 }
 
 // Open opens a block device, or a regular file as the image of a volume, for reading. Symlinks are followed. Errors:
-// SourceError for everything else, and those of the system.
+// SourceError for everything else, and archiver.UnreadableError.
 func Open(path string) (*Device, error) {
 	// Without O_NONBLOCK a FIFO would wait for its other end.
 	f, err := os.OpenFile(path, os.O_RDONLY|unix.O_NONBLOCK, 0)
 	if err != nil {
-		return nil, err
+		return nil, &archiver.UnreadableError{Paths: []string{err.Error()}, Count: 1, Err: err}
 	}
 	d, err := newDevice(f, path)
 	if err != nil {

@@ -29,13 +29,21 @@ type backupFlags struct {
 	host, path, chunker, compression string
 	tags, excludes                   []string
 	oneFileSystem, allowUnreadable   bool
+	volume                           volumeFlags
 }
 
 func (t *tool) backupCommand() *cobra.Command {
 	var f backupFlags
 	cmd := &cobra.Command{
-		Use: "backup FOLDER", Short: "Back up a folder", Args: exactly(1, "the folder to back up"),
-		RunE: func(cmd *cobra.Command, args []string) error { return t.backup(cmd.Context(), args[0], f) },
+		Use: "backup FOLDER|DEVICE", Short: "Back up a folder, a block device or an image", Args: exactly(1, "what to back up"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if volume, err := f.volume.isMeant(cmd, args[0]); err != nil {
+				return err
+			} else if volume {
+				return t.backupVolume(cmd.Context(), args[0], f)
+			}
+			return t.backup(cmd.Context(), args[0], f)
+		},
 	}
 	flags := cmd.Flags()
 	flags.StringVar(&f.host, "host", "", "whose backup it is (default: this machine's name)")
@@ -46,17 +54,26 @@ func (t *tool) backupCommand() *cobra.Command {
 	flags.BoolVar(&f.allowUnreadable, "allow-unreadable", false, "keep a partial snapshot if files cannot be read (exit code 3)")
 	flags.StringVar(&f.chunker, "chunker", "", "how files are cut: gear, rabin or fixed (default: as before, else gear)")
 	flags.StringVar(&f.compression, "compression", "fastest", "fastest, default, better or off")
+	f.volume.register(cmd)
 	return cmd
 }
 
-func (f backupFlags) options(folder string) (o archiver.Options, err error) {
+// complete fills in whose backup it is.
+func (f *backupFlags) complete(source string) (err error) {
 	if f.host == "" {
 		if f.host, err = os.Hostname(); err != nil {
-			return o, fmt.Errorf("this machine has no name, so give --host: %w", err)
+			return fmt.Errorf("this machine has no name, so give --host: %w", err)
 		}
 	}
 	if f.path == "" {
-		f.path = folder
+		f.path = source
+	}
+	return nil
+}
+
+func (f backupFlags) options(folder string) (o archiver.Options, err error) {
+	if err := f.complete(folder); err != nil {
+		return o, err
 	}
 	o = archiver.Options{
 		Host: f.host, Path: filepath.Clean(f.path), Tags: f.tags, Excludes: f.excludes, OneFileSystem: f.oneFileSystem, CountFirst: true,

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"example.com/pvcbackup/backup/archiver"
+	"example.com/pvcbackup/backup/blockdev"
 	"example.com/pvcbackup/backup/contract"
 	"example.com/pvcbackup/backup/restorer"
 )
@@ -35,6 +36,8 @@ func (m *meter) archiver(p archiver.Progress) {
 func (m *meter) restorer(p restorer.Progress) {
 	m.show(contract.Progress{Bytes: int64(p.Bytes), TotalBytes: int64(p.TotalBytes), Files: int64(p.Files), TotalFiles: int64(p.TotalFiles)})
 }
+
+func (m *meter) volume(p blockdev.Progress) { m.bytes(int64(p.Bytes), int64(p.TotalBytes)) }
 
 // packs counts packs as files.
 func (m *meter) packs(done, total int) {

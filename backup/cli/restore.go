@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"example.com/pvcbackup/backup/contract"
+	"example.com/pvcbackup/backup/repo"
 	"example.com/pvcbackup/backup/restorer"
 )
 
@@ -22,23 +23,30 @@ type restoreFlags struct {
 	target, below, overwrite, asOf string
 	offset                         int
 	dryRun, noOwners               bool
+	volume                         volumeTarget
 }
 
 func (t *tool) restoreCommand() *cobra.Command {
 	var f restoreFlags
 	cmd := &cobra.Command{
-		Use: "restore ID|latest", Short: "Restore a snapshot into a folder", Args: exactly(1, "a snapshot's ID, or latest"),
-		RunE: func(cmd *cobra.Command, args []string) error { return t.restore(cmd.Context(), args[0], f) },
+		Use: "restore ID|latest", Short: "Restore a snapshot into a folder, or to a device", Args: exactly(1, "a snapshot's ID, or latest"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if f.volume.given() {
+				return t.restoreVolume(cmd.Context(), args[0], f)
+			}
+			return t.restore(cmd.Context(), args[0], f)
+		},
 	}
 	f.register(cmd, "path-filter")
 	flags := cmd.Flags()
-	flags.StringVar(&f.target, "target", "", "folder to restore into; required")
+	flags.StringVar(&f.target, "target", "", "folder to restore into; this, or a device or image, is required")
 	flags.StringVar(&f.below, "path", "", "restore only this folder or file of the snapshot")
 	flags.StringVar(&f.overwrite, "overwrite", "refuse", "what happens to files that exist: refuse, if-changed, always or never")
 	flags.StringVar(&f.asOf, "as-of", "", "with latest: the newest snapshot at or before this time, such as 2026-01-31T12:00:00Z")
 	flags.IntVar(&f.offset, "offset", 0, "with latest: that many before it")
 	flags.BoolVar(&f.dryRun, "dry-run", false, "count and change nothing")
 	flags.BoolVar(&f.noOwners, "no-owners", false, "leave users and groups as they come")
+	f.volume.register(cmd)
 	t.readFlags(cmd)
 	return cmd
 }
@@ -63,7 +71,7 @@ func (f restoreFlags) selection(id string) (s selection, err error) {
 
 func (t *tool) restore(ctx context.Context, id string, f restoreFlags) error {
 	if f.target == "" {
-		return usage(fmt.Errorf("no target: give --target"))
+		return usage(fmt.Errorf("no target: give --target, --to-device or --to-image"))
 	}
 	choice, err := f.selection(id)
 	if err != nil {
@@ -79,7 +87,7 @@ func (t *tool) restore(ctx context.Context, id string, f restoreFlags) error {
 		if err != nil {
 			return err
 		}
-		t.say("restoring snapshot %s of %s, host %s, path %s", chosen.ID.Short(), stamp(chosen.Time), printable(chosen.Hostname), printable(strings.Join(chosen.Paths, ", ")))
+		t.sayWhich(chosen)
 		meter := t.meter("restoring")
 		o.Progress = meter.restorer
 		done, err := restorer.Restore(ctx, s.repository, chosen.ID, f.target, o)
@@ -91,6 +99,10 @@ func (t *tool) restore(ctx context.Context, id string, f restoreFlags) error {
 		result.RepositoryID, result.Seconds = s.repository.ID(), seconds(start, t.Now())
 		return t.showRestore(result, done)
 	})
+}
+
+func (t *tool) sayWhich(chosen repo.SnapshotInfo) {
+	t.say("restoring snapshot %s of %s, host %s, path %s", chosen.ID.Short(), stamp(chosen.Time), printable(chosen.Hostname), printable(strings.Join(chosen.Paths, ", ")))
 }
 
 func (t *tool) showRestore(result contract.Result, done *restorer.Result) error {
