@@ -96,11 +96,6 @@ func (b *backup) store(ctx context.Context, root int) (*Result, error) {
 	if empty && b.o.RefuseEmpty {
 		return nil, ErrEmpty
 	}
-	if b.o.CountFirst {
-		if err := b.count(ctx, root); err != nil {
-			return nil, err
-		}
-	}
 	tree, stats, err := b.walkAll(ctx, root)
 	if err != nil {
 		return nil, err
@@ -138,7 +133,7 @@ func (b *backup) walkAll(ctx context.Context, root int) (repo.ID, repo.WriterSta
 	}
 	defer b.readers.stop()
 	b.walkers = make(chan struct{}, max(0, runtime.GOMAXPROCS(0)-1))
-	stopProgress := b.reportProgress()
+	stopProgress := b.reportProgress(ctx, root)
 	defer stopProgress()
 
 	id, err := b.saveRoot(ctx, root)

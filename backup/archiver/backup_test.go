@@ -432,7 +432,7 @@ func TestProgressReachesTheTotals(t *testing.T) {
 	r, _ := initRepository(t)
 	var last Progress
 	o := options(0)
-	o.CountFirst = true
+	o.CountTotals = true
 	o.ProgressInterval = time.Millisecond
 	o.Progress = func(p Progress) { last = p }
 	got := run(t, r, source, o)
@@ -501,8 +501,14 @@ func TestNoLostWriteIsEverASuccess(t *testing.T) {
 					}
 				}
 				_, err := Backup(t.Context(), r, source, o)
-				require.Error(t, err)
 				store.Drop, store.Before = nil, nil
+				if puts.Load() <= int64(n) {
+					// Blobs are spread over packs at random, and this run needed a pack less.
+					require.GreaterOrEqual(t, n, 4)
+					require.NoError(t, err)
+					return
+				}
+				require.Error(t, err)
 
 				again, err := repo.Open(t.Context(), store, password, nil)
 				require.NoError(t, err)

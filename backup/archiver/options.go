@@ -90,14 +90,15 @@ type Options struct {
 	// goroutine at a time. nil: not called.
 	Progress         func(Progress)
 	ProgressInterval time.Duration
-	// CountFirst walks the source once more, before everything else, so that Progress knows the totals.
-	CountFirst bool
+	// CountTotals walks the source once more, beside everything else, so that Progress knows the totals. A run that is over
+	// within a ProgressInterval does without.
+	CountTotals bool
 }
 
 // Progress is how far a run has come. Sizes are in bytes of the source.
 type Progress struct {
 	Files, Dirs, Bytes uint64
-	// TotalFiles and TotalBytes are zero without CountFirst.
+	// TotalFiles and TotalBytes are zero without CountTotals, and until everything has been counted.
 	TotalFiles, TotalBytes uint64
 	// Stored is how much has been added to the repository, in bytes, compressed.
 	Stored uint64

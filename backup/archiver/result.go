@@ -61,6 +61,7 @@ type tally struct {
 	bytesDone                   atomic.Uint64
 	sockets                     atomic.Int64
 	totalFiles, totalBytes      atomic.Uint64
+	counted                     atomic.Bool // the totals are complete
 	changed, lossy, unreadables pathList
 	firstCause                  error
 	mu                          sync.Mutex

@@ -76,7 +76,7 @@ func (f backupFlags) options(folder string) (o archiver.Options, err error) {
 		return o, err
 	}
 	o = archiver.Options{
-		Host: f.host, Path: filepath.Clean(f.path), Tags: f.tags, Excludes: f.excludes, OneFileSystem: f.oneFileSystem, CountFirst: true,
+		Host: f.host, Path: filepath.Clean(f.path), Tags: f.tags, Excludes: f.excludes, OneFileSystem: f.oneFileSystem, CountTotals: true,
 	}
 	if f.allowUnreadable {
 		o.Unreadable = archiver.KeepPartial
@@ -109,7 +109,7 @@ func (t *tool) backup(ctx context.Context, folder string, f backupFlags) error {
 	}
 	o.ProgramVersion, o.Time = "pvcbackup "+t.Version, t.Now()
 	start := t.Now()
-	return t.with(ctx, writing, func(ctx context.Context, s *session) error {
+	return t.with(ctx, storing, func(ctx context.Context, s *session) error {
 		meter := t.meter("reading")
 		o.Progress = meter.archiver
 		done, err := archiver.Backup(ctx, s.repository, folder, o)

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 
@@ -42,7 +43,7 @@ func (t *tool) checkCommand() *cobra.Command {
 				o.Progress = meter.packs
 				report, err := maintain.Check(ctx, s.repository, o)
 				meter.stop()
-				if err != nil {
+				if err := errors.Join(err, s.confirmed(ctx)); err != nil {
 					return err
 				}
 				return t.showCheck(report, seconds(start, t.Now()))

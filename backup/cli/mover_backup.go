@@ -17,7 +17,7 @@ func (m *mover) backup(ctx context.Context, store *blobstore.Store) error {
 	if source == "" {
 		return because(contract.ReasonInvalidRequest, fmt.Errorf("%s is not set", contract.EnvSource))
 	}
-	return m.withLock(ctx, store, repo.LockOptions{}, func(ctx context.Context, s *session) error {
+	return m.withLock(ctx, store, repo.LockOptions{Early: true}, func(ctx context.Context, s *session) error {
 		request := m.request.Backup
 		if request.Owner != "" {
 			if err := s.repository.EnsureOwner(ctx, request.Owner); err != nil {
@@ -29,7 +29,7 @@ func (m *mover) backup(ctx context.Context, store *blobstore.Store) error {
 		done, err := archiver.Backup(ctx, s.repository, source, archiver.Options{
 			Host: m.request.Identity.Host, Path: m.request.Identity.Path, Tags: request.Tags, Time: request.Time,
 			RunName: request.Run, ProgramVersion: "pvcbackup " + m.Version,
-			Verify: archiver.Verify{SampleBlobs: request.SampleBlobs}, Progress: meter.archiver, CountFirst: true,
+			Verify: archiver.Verify{SampleBlobs: request.SampleBlobs}, Progress: meter.archiver, CountTotals: true,
 		})
 		if err != nil {
 			return err

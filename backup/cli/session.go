@@ -68,6 +68,8 @@ const (
 	reading access = iota
 	// writing takes a shared lock.
 	writing
+	// storing takes a shared lock too, and begins before it is confirmed, because whatever writes waits for that.
+	storing
 	// checking takes the exclusive lock, and does without when told to.
 	checking
 	// exclusive is for deleting.
@@ -113,7 +115,7 @@ func (t *tool) lockOptions(a access) repo.LockOptions {
 	}
 	return repo.LockOptions{
 		Exclusive: a == checking || a == exclusive, Host: fmt.Sprintf("%s/%d", host, os.Getpid()), Wait: t.lockWait,
-		ReadOnlyOK: a == reading || a == checking,
+		ReadOnlyOK: a == reading || a == checking, Early: a == storing || a == checking,
 	}
 }
 
@@ -127,7 +129,9 @@ func (s *session) choose(ctx context.Context, choice selection) (repo.SnapshotIn
 	return choice.choose(snapshots)
 }
 
-// locked calls fn under a lock. What was done stays done if the lock cannot be removed: it goes stale by itself.
+// locked calls fn under a lock. What was done stays done if the lock cannot be removed: it goes stale by itself. fn may
+// begin before an early lock is confirmed; if another one is found then, nothing was written, and fn is called again once
+// that one is gone.
 func (s *session) locked(ctx context.Context, o repo.LockOptions, fn func(context.Context, *session) error) error {
 	lock, err := s.repository.Lock(ctx, o)
 	if err != nil {
@@ -138,8 +142,21 @@ func (s *session) locked(ctx context.Context, o repo.LockOptions, fn func(contex
 	if lost := context.Cause(lock.Context()); err != nil && errors.Is(lost, repo.ErrLockLost) {
 		err = fmt.Errorf("%w: %w", lost, err)
 	}
+	met := o.Early && errors.Is(lock.Confirmed(ctx), repo.ErrLocked)
 	s.leftLock = lock.Unlock(context.WithoutCancel(ctx))
+	if met {
+		o.Early = false
+		return s.locked(ctx, o, fn)
+	}
 	return err
+}
+
+// confirmed waits until an early lock counts. What was read under it may be relied on then.
+func (s *session) confirmed(ctx context.Context) error {
+	if s.lock == nil {
+		return nil
+	}
+	return s.lock.Confirmed(ctx)
 }
 
 // mine tells snapshots of one series by host and path; empty ones match any.
