@@ -17,7 +17,8 @@ var ErrSameRepository = errors.New("the two repositories are the same one")
 type Options struct {
 	// Compression is the effort put into what is stored; the zero value is repo.CompressFastest.
 	Compression repo.Compression
-	// MemoryBudget bounds the buffers, in bytes; both indexes come on top. 0: 192 MiB. Below 64 MiB it is exceeded.
+	// MemoryBudget bounds the buffers, in bytes; both indexes come on top. 0: 128 MiB, with which one pack is
+	// uploaded at a time; with 16 MiB more each another one, up to four.
 	MemoryBudget int64
 	// DryRun finds out which snapshots would be copied, and changes nothing.
 	DryRun bool
@@ -46,7 +47,7 @@ type Result struct {
 	Duration    time.Duration
 }
 
-const defaultBudget = 192 << 20
+const defaultBudget = 128 << 20
 
 // Copy makes to hold the snapshots of from that it does not hold already, the oldest first. It loads both indexes; list
 // the snapshots before. It returns a result only with a nil error; what was copied until an error stays. Errors:

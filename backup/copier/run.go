@@ -18,8 +18,11 @@ const (
 	// commitBytes is how much is stored before the snapshots that need it are written: with every one of them there
 	// would be many small packs.
 	commitBytes = 256 << 20
-	// readerBytes is what reading one pack takes.
-	readerBytes = 24 << 20
+	// readerBytes is what reading one pack takes, at least, and readers how many are read at once.
+	readerBytes = 16 << 20
+	readers     = 2
+	// uploadBytes is what one more upload at the same time takes, above the default budget.
+	uploadBytes = 16 << 20
 	// sampled is how many new packs are read back in part.
 	sampled = 8
 )
@@ -51,7 +54,10 @@ func (j *job) run(ctx context.Context, snapshots []repo.SnapshotInfo) error {
 	if err := j.believable(ctx); err != nil {
 		return err
 	}
-	j.writer = j.to.NewWriter(ctx, &repo.WriterOptions{Compression: j.o.Compression, MemoryBudget: j.o.MemoryBudget / 2})
+	j.writer = j.to.NewWriter(ctx, &repo.WriterOptions{
+		Compression: j.o.Compression, MemoryBudget: j.o.MemoryBudget - readers*readerBytes,
+		Uploads: int(min(4, 1+max(0, j.o.MemoryBudget-defaultBudget)/uploadBytes)),
+	})
 	defer j.writer.Abort()
 	j.trees, j.stored, j.progress.TotalSnapshots = map[repo.ID]bool{}, map[repo.ID]bool{}, len(snapshots)
 	var ready []repo.SnapshotInfo
@@ -153,7 +159,7 @@ func (j *job) blobs(ctx context.Context, needed []repo.BlobHandle) error {
 	}
 	j.report(func(p *Progress) { p.TotalBytes += total })
 	group, inner := errgroup.WithContext(ctx)
-	group.SetLimit(int(min(4, max(1, j.o.MemoryBudget/2/readerBytes))))
+	group.SetLimit(readers)
 	for _, handles := range packs {
 		group.Go(func() error {
 			bytes := uint64(0)
