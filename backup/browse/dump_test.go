@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -14,6 +15,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
 	"github.com/stretchr/testify/require"
 
 	"example.com/pvcbackup/backup/browse"
@@ -57,13 +59,43 @@ func entries(t testing.TB, stream []byte) map[string]string {
 	}
 }
 
-func TestATarStreamHasTheEntriesOfResticsDump(t *testing.T) {
-	source := t.TempDir()
-	edgetree.Make(t, source)
-	r, restic := shared(t)
-	sn := backup(t, r, source)
-	stream, _ := dumpTar(t, r, base(t, r, sn, "/"))
-	ours, theirs := entries(t, stream), entries(t, []byte(restic.Output("dump", sn.ID.String()+":/data", "/")))
+// edge is a snapshot of everything that dumps get wrong.
+type edge struct {
+	source string
+	r      *repo.Repository
+	restic *repotest.Restic
+	sn     repo.SnapshotInfo
+	root   *tree.Node
+}
+
+func TestAnEdgeTree(t *testing.T) {
+	e := edge{source: t.TempDir()}
+	edgetree.Make(t, e.source)
+	e.r, e.restic = shared(t)
+	e.sn = backup(t, e.r, e.source)
+	e.root = base(t, e.r, e.sn, "/")
+	t.Run("is visited in the order of names", e.isWalked)
+	t.Run("has the entries of restic's dump in a tar stream", e.hasResticsEntries)
+	t.Run("is the same when a tar stream of it is extracted", e.survivesTar)
+	t.Run("has the content of its files in dumps of them", e.hasContent)
+}
+
+func (e edge) isWalked(t *testing.T) {
+	var want []string
+	require.NoError(t, filepath.WalkDir(e.source, func(path string, entry fs.DirEntry, err error) error {
+		if entry.Type() != fs.ModeSocket {
+			want = append(want, "/"+strings.TrimPrefix(strings.TrimPrefix(path, e.source), "/"))
+		}
+		return err
+	}))
+	if diff := cmp.Diff(want, paths(t, e.r, e.root, all)); diff != "" {
+		t.Errorf("-want +got:\n%s", diff)
+	}
+}
+
+func (e edge) hasResticsEntries(t *testing.T) {
+	stream, _ := dumpTar(t, e.r, e.root)
+	ours, theirs := entries(t, stream), entries(t, []byte(e.restic.Output("dump", e.sn.ID.String()+":/data", "/")))
 	require.Contains(t, ours, "./")
 	require.Greater(t, len(theirs), 400)
 	for name, want := range theirs {
@@ -87,21 +119,40 @@ func TestATarStreamHasTheEntriesOfResticsDump(t *testing.T) {
 	require.ElementsMatch(t, want, more)
 }
 
-func TestATarStreamExtractsToTheSameTree(t *testing.T) {
-	source, target := t.TempDir(), t.TempDir()
-	edgetree.Make(t, source)
-	r := initRepository(t, repotest.NewMemory())
-	stream, done := dumpTar(t, r, base(t, r, backup(t, r, source), "/"))
+func (e edge) survivesTar(t *testing.T) {
+	target := t.TempDir()
+	stream, done := dumpTar(t, e.r, e.root)
 	cmd := exec.CommandContext(t.Context(), "tar", "-x", "-p", "--numeric-owner", "--xattrs", "--xattrs-include=*", "--delay-directory-restore", "-C", target)
 	cmd.Stdin = bytes.NewReader(stream)
 	out, err := cmd.CombinedOutput()
 	require.NoError(t, err, "GNU tar is needed: %s", out)
-	differences, err := treecmp.Compare(source, target, treecmp.Options{Owners: os.Getuid() == 0})
+	differences, err := treecmp.Compare(e.source, target, treecmp.Options{Owners: os.Getuid() == 0})
 	require.NoError(t, err)
 	for _, d := range differences {
 		t.Error(d)
 	}
 	require.EqualValues(t, 4, done.HardLinks)
+}
+
+func (e edge) hasContent(t *testing.T) {
+	files := 0
+	require.NoError(t, browse.Walk(t.Context(), e.r, "/", e.root, func(at string, n *tree.Node) error {
+		if n.Type != tree.File || n.Size > 20<<20 {
+			return nil
+		}
+		files++
+		var out bytes.Buffer
+		require.NoError(t, browse.DumpFile(t.Context(), e.r, n, &out))
+		want, err := os.ReadFile(filepath.Join(e.source, at))
+		require.NoError(t, err)
+		require.True(t, bytes.Equal(want, out.Bytes()), at)
+		return nil
+	}))
+	require.Greater(t, files, 300)
+	var out bytes.Buffer
+	require.NoError(t, browse.DumpFile(t.Context(), e.r, base(t, e.r, e.sn, "/links/original"), &out))
+	require.Equal(t, e.restic.Output("dump", e.sn.ID.String(), "/data/links/original"), out.String())
+	require.ErrorIs(t, browse.DumpFile(t.Context(), e.r, base(t, e.r, e.sn, "/links"), &out), browse.ErrNotFile)
 }
 
 func TestATarStreamOfOneEntryAndOfAFolderInside(t *testing.T) {
@@ -138,31 +189,6 @@ func TestAttributeNamesThatEndAKeyAreEscaped(t *testing.T) {
 	h, err := tar.NewReader(bytes.NewReader(stream)).Next()
 	require.NoError(t, err)
 	require.Equal(t, "x\x00=\n", h.PAXRecords["SCHILY.xattr.user.a%3Db%25c"])
-}
-
-func TestDumpFileWritesTheContent(t *testing.T) {
-	source := t.TempDir()
-	edgetree.Make(t, source)
-	r, restic := shared(t)
-	sn := backup(t, r, source)
-	files := 0
-	require.NoError(t, browse.Walk(t.Context(), r, "/", base(t, r, sn, "/"), func(at string, n *tree.Node) error {
-		if n.Type != tree.File || n.Size > 20<<20 {
-			return nil
-		}
-		files++
-		var out bytes.Buffer
-		require.NoError(t, browse.DumpFile(t.Context(), r, n, &out))
-		want, err := os.ReadFile(filepath.Join(source, at))
-		require.NoError(t, err)
-		require.True(t, bytes.Equal(want, out.Bytes()), at)
-		return nil
-	}))
-	require.Greater(t, files, 300)
-	var out bytes.Buffer
-	require.NoError(t, browse.DumpFile(t.Context(), r, base(t, r, sn, "/links/original"), &out))
-	require.Equal(t, restic.Output("dump", sn.ID.String(), "/data/links/original"), out.String())
-	require.ErrorIs(t, browse.DumpFile(t.Context(), r, base(t, r, sn, "/links"), &out), browse.ErrNotFile)
 }
 
 func TestALargeFileIsWrittenInOrderFromManyBatches(t *testing.T) {

@@ -26,7 +26,12 @@ func stats(t testing.TB, r *repo.Repository, snapshots ...repo.SnapshotInfo) *br
 
 func TestStatsAgreesWithRestic(t *testing.T) {
 	source := t.TempDir()
-	edgetree.Make(t, source)
+	require.NoError(t, os.MkdirAll(filepath.Join(source, "a/b"), 0o755))
+	for i, name := range []string{"a/same", "a/b/same", "empty", "a/b/other"} {
+		require.NoError(t, os.WriteFile(filepath.Join(source, name), edgetree.Random(int64(i/2), 30_000*(i&2)), 0o644))
+	}
+	require.NoError(t, os.Symlink("a", filepath.Join(source, "link")))
+	require.NoError(t, os.Link(filepath.Join(source, "a/b/other"), filepath.Join(source, "other")))
 	r, restic := shared(t)
 	first := backup(t, r, source)
 	require.NoError(t, os.WriteFile(filepath.Join(source, "new"), edgetree.Random(99, 3<<20), 0o644))

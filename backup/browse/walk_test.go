@@ -14,7 +14,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"example.com/pvcbackup/backup/browse"
-	"example.com/pvcbackup/backup/internal/edgetree"
 	"example.com/pvcbackup/backup/repo"
 	"example.com/pvcbackup/backup/repo/repotest"
 	"example.com/pvcbackup/backup/repo/tree"
@@ -31,23 +30,6 @@ func paths(t testing.TB, r *repo.Repository, root *tree.Node, fn func(string, *t
 }
 
 func all(string, *tree.Node) error { return nil }
-
-func TestWalkVisitsEverythingInTheOrderOfNames(t *testing.T) {
-	source := t.TempDir()
-	edgetree.Make(t, source)
-	r := initRepository(t, repotest.NewMemory())
-	root := base(t, r, backup(t, r, source), "/")
-	var want []string
-	require.NoError(t, filepath.WalkDir(source, func(path string, entry fs.DirEntry, err error) error {
-		if entry.Type() != fs.ModeSocket {
-			want = append(want, "/"+strings.TrimPrefix(strings.TrimPrefix(path, source), "/"))
-		}
-		return err
-	}))
-	if diff := cmp.Diff(want, paths(t, r, root, all)); diff != "" {
-		t.Errorf("-want +got:\n%s", diff)
-	}
-}
 
 func TestWalkPassesOverWhatItIsToldTo(t *testing.T) {
 	r := initRepository(t, repotest.NewMemory())
