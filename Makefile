@@ -34,6 +34,8 @@ test: control-plane csi-driver tools ## Pass every test: unit, race, real API se
 	go test -race -timeout 20m ./...
 	@echo "testing the CSI driver ..."
 	cd operator/test/csidriver && go vet ./... && go test -timeout 10m ./...
+	@echo "testing the benchmark ..."
+	cd operator/test/bench && go vet ./... && go test -timeout 10m ./...
 	@$(MAKE) --no-print-directory fork verify
 
 .PHONY: fork
@@ -88,9 +90,24 @@ FUZZTIME ?= 30s
 fuzz: ## Run every fuzz target for FUZZTIME (30s)
 	@operator/test/fuzz.sh $(FUZZTIME)
 
-.PHONY: bench
-bench: ## Run the benchmarks
+ROWS ?= all
+TABLES ?= all
+RUNS ?= 3
+BUDGET ?= 2h
+.PHONY: bench bench-growth bench-micro
+bench: bench-tools ## Compare with restic and kopia: ROWS=…, TABLES=…, RUNS=3, INTO=docs/performance.md
+	@$(CACHE)/bench -rows '$(ROWS)' -tables '$(TABLES)' -runs $(RUNS) -budget $(BUDGET) $(if $(INTO),-into '$(INTO)')
+
+bench-growth: bench-tools ## Measure how cost grows with files, bytes, snapshots and index: RUNS=3, INTO=…
+	@$(CACHE)/bench -growth -runs $(RUNS) $(if $(INTO),-into '$(INTO)')
+
+bench-micro: ## Run the packages' own benchmarks
 	go test -run '^$$' -bench . -benchmem ./schedule ./backup/... ./blobstore/...
+
+.PHONY: bench-tools
+bench-tools:
+	@$(BUILD) tool restic kopia versitygw
+	@cd operator/test/bench && CGO_ENABLED=0 GOWORK=off go build -o $(CACHE)/bench .
 
 ##@ Tools
 
