@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -314,6 +316,8 @@ func (s *subject) tasks() {
 		s.t.Helper()
 		s.until("listed", func() error {
 			got, err := lister.Tasks(s.t.Context(), task.Owner)
+			slices.SortFunc(want, byText)
+			slices.SortFunc(got, byText)
 			if diff := cmp.Diff(want, got); err == nil && diff != "" {
 				err = fmt.Errorf("-want +got:\n%s", diff)
 			}
@@ -337,6 +341,9 @@ func (s *subject) tasks() {
 		return err
 	})
 }
+
+// byText puts tasks in an order, since a mover lists them in any.
+func byText(a, b backup.TaskRef) int { return strings.Compare(fmt.Sprint(a), fmt.Sprint(b)) }
 
 func (s *subject) twoOwners() {
 	task := s.world.Task()
