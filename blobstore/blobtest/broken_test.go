@@ -207,6 +207,14 @@ func TestEveryPromiseIsBrokenByAStoreThatBreaksIt(t *testing.T) {
 			}
 		},
 		"Keys/Unicode": func(b *broken) { b.list = ascii(b.Store) },
+		"Keys/FolderAndFile": func(b *broken) {
+			b.putBytes = func(ctx context.Context, key string, data []byte, o *blobstore.PutOptions) error {
+				if key == "a/x" {
+					_ = b.Store.Delete(ctx, "a")
+				}
+				return b.Store.PutBytes(ctx, key, data, o)
+			}
+		},
 		"Keys/Refused": func(b *broken) {
 			b.remove = func(ctx context.Context, key string) error { return b.Store.Delete(ctx, "x"+key) }
 		},

@@ -24,6 +24,31 @@ type Caps struct {
 	StreamSize int64
 }
 
+// Gaps returns what a store with these Caps does instead of keeping a promise, by the names of [Promises]. A promise that
+// is not in the map is kept.
+func (c Caps) Gaps() map[string]string {
+	gaps := map[string]string{}
+	if c.OnlyIfAbsentBestEffort {
+		gaps["OnlyIfAbsent/Concurrent"] = "best effort"
+	}
+	if c.DeleteIsSilent {
+		gaps["Delete/Missing"] = "silent"
+	}
+	if c.NoFolderAndFile {
+		gaps["Keys/FolderAndFile"] = "refused"
+	}
+	return gaps
+}
+
+// Promises returns the names of the sub-tests of [Run], in their order.
+func Promises() []string {
+	var names []string
+	for _, p := range promises() {
+		names = append(names, p.name)
+	}
+	return names
+}
+
 // promise is one sub-test. It gets a fresh, empty store.
 type promise struct {
 	name  string
@@ -52,6 +77,7 @@ func promises() []promise {
 		{"Delete/Gone", deleteGone},
 		{"DeleteAll/OnlyBelowThePrefix", deleteAll},
 		{"Keys/Unicode", unicodeKeys},
+		{"Keys/FolderAndFile", folderAndFile},
 		{"Keys/Refused", refusedKeys},
 		{"Empty", emptyObject},
 		{"LargerThanOnePart", largerThanOnePart},

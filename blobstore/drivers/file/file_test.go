@@ -22,6 +22,7 @@ import (
 
 	"example.com/pvcbackup/blobstore"
 	"example.com/pvcbackup/blobstore/blobtest"
+	"example.com/pvcbackup/blobstore/internal/matrix"
 )
 
 func openDir(t *testing.T, dir string) *blobstore.Store {
@@ -75,7 +76,7 @@ func TestLayoutIsOnePlainFilePerObject(t *testing.T) {
 }
 
 func TestConformance(t *testing.T) {
-	blobtest.Run(t, func(t testing.TB) blobtest.Store {
+	matrix.Check(t, "file", func(t testing.TB) blobtest.Store {
 		s, err := blobstore.Open(t.Context(), "file://"+t.TempDir()+"/repo?create_dir=true", &blobstore.Options{Openers: Openers()})
 		require.NoError(t, err)
 		t.Cleanup(func() { _ = s.Close() })

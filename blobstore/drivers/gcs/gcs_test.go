@@ -13,12 +13,13 @@ import (
 
 	"example.com/pvcbackup/blobstore"
 	"example.com/pvcbackup/blobstore/blobtest"
+	"example.com/pvcbackup/blobstore/internal/matrix"
 )
 
 func TestConformance(t *testing.T) {
 	server := blobtest.StartGCS(t)
 	var n atomic.Int32
-	blobtest.Run(t, func(t testing.TB) blobtest.Store {
+	matrix.Check(t, "gs", func(t testing.TB) blobtest.Store {
 		url := fmt.Sprintf("%s/folder/%d", server.URL, n.Add(1))
 		s, err := blobstore.Open(t.Context(), url, &blobstore.Options{Openers: Openers()})
 		require.NoError(t, err)

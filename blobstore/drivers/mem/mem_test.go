@@ -7,6 +7,7 @@ import (
 
 	"example.com/pvcbackup/blobstore"
 	"example.com/pvcbackup/blobstore/blobtest"
+	"example.com/pvcbackup/blobstore/internal/matrix"
 )
 
 func open(t testing.TB, openers map[string]blobstore.Opener, url string) *blobstore.Store {
@@ -17,7 +18,7 @@ func open(t testing.TB, openers map[string]blobstore.Opener, url string) *blobst
 }
 
 func TestConformance(t *testing.T) {
-	blobtest.Run(t, func(t testing.TB) blobtest.Store { return open(t, Openers(), "mem://test/a/prefix") }, blobtest.Caps{})
+	matrix.Check(t, "mem", func(t testing.TB) blobtest.Store { return open(t, Openers(), "mem://test/a/prefix") }, blobtest.Caps{})
 }
 
 func TestOpensOfOneMapShareBuckets(t *testing.T) {

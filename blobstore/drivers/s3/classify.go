@@ -48,7 +48,9 @@ func byCode(code string) blobstore.Kind {
 	case "QuotaExceeded", "XMinioStorageFull", "XMinioAdminBucketQuotaExceeded":
 		return blobstore.KindFull
 	case "InvalidBucketName", "PermanentRedirect", "AuthorizationHeaderMalformed", "IllegalLocationConstraintException",
-		"InvalidArgument", "InvalidRequest", "KeyTooLongError":
+		"InvalidArgument", "InvalidRequest", "KeyTooLongError",
+		// Stores on file systems hold no object below another one's key.
+		"ObjectParentIsFile", "ExistingObjectIsDirectory", "XMinioParentIsObject", "XMinioObjectExistsAsDirectory":
 		return blobstore.KindInvalid
 	case "ConditionalRequestConflict", "OperationAborted", "SlowDown", "SlowDownRead", "SlowDownWrite", "Throttling",
 		"ThrottlingException", "RequestLimitExceeded", "TooManyRequests", "InternalError", "ServiceUnavailable",

@@ -29,6 +29,7 @@ import (
 
 	"example.com/pvcbackup/blobstore"
 	"example.com/pvcbackup/blobstore/blobtest"
+	"example.com/pvcbackup/blobstore/internal/matrix"
 )
 
 // fresh opens stores in buckets of their own.
@@ -48,14 +49,14 @@ func TestConformance(t *testing.T) {
 	server := blobtest.StartS3(t)
 	open := fresh(server)
 	caps := blobtest.Caps{NoFolderAndFile: true, DeleteIsSilent: true, Secrets: []string{server.AccessKey, server.SecretKey}}
-	blobtest.Run(t, func(t testing.TB) blobtest.Store { return open(t) }, caps)
+	matrix.Check(t, "s3", func(t testing.TB) blobtest.Store { return open(t) }, caps)
 }
 
 // TestPortablePathKeepsThePromisesToo leaves out what the driver adds to gocloud.
 func TestPortablePathKeepsThePromisesToo(t *testing.T) {
 	server := blobtest.StartS3(t)
 	var n atomic.Int32
-	blobtest.Run(t, func(t testing.TB) blobtest.Store {
+	matrix.Check(t, "s3, portable", func(t testing.TB) blobtest.Store {
 		url, err := server.BucketURL(fmt.Sprintf("portable-%d", n.Add(1)))
 		require.NoError(t, err)
 		d := openDriver(t, url)
