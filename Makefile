@@ -62,10 +62,8 @@ fmt: ## Format
 ##@ Generate and verify
 
 .PHONY: generate
-generate: $(TOOLS)/controller-gen ## Generate deepcopy functions, CRDs and RBAC
-	@$(TOOLS)/controller-gen object paths="./operator/api/...;./backup/scheduled"
-	@$(TOOLS)/controller-gen crd paths="./operator/api/...;./backup/scheduled" output:crd:dir=operator/config/crd/bases
-	@$(TOOLS)/controller-gen rbac:roleName=pvcbackup-manager paths="./operator/controller" output:rbac:dir=operator/config/rbac
+generate: $(TOOLS)/controller-gen ## Generate deepcopy functions, CRDs, RBAC and reference pages
+	@operator/test/generate.sh .
 
 $(TOOLS)/controller-gen:
 	@$(BUILD) tool controller-gen
