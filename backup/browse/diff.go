@@ -101,7 +101,6 @@ type differ struct {
 type pair struct {
 	at                 string
 	a, b               *tree.Node
-	depth              int
 	laterOld, laterNew func() []repo.ID
 }
 
@@ -143,18 +142,18 @@ func (d *differ) typeChanged(ctx context.Context, p pair) error {
 	need(d.old, p.a)
 	need(d.fresh, p.b)
 	if p.a.Type == tree.Dir {
-		return d.removed().inside(ctx, p.at, p.a, p.depth+1, p.laterOld)
+		return d.removed().inside(ctx, p.at, p.a, p.laterOld)
 	}
 	if p.b.Type == tree.Dir {
-		return d.added().inside(ctx, p.at, p.b, p.depth+1, p.laterNew)
+		return d.added().inside(ctx, p.at, p.b, p.laterNew)
 	}
 	return nil
 }
 
 // inside compares what is in two folders.
 func (d *differ) inside(ctx context.Context, p pair) error {
-	if p.depth >= maxDepth {
-		return tooDeep(p.at)
+	if err := checkPath(p.at); err != nil {
+		return err
 	}
 	need(d.old, p.a)
 	need(d.fresh, p.b)
@@ -181,14 +180,14 @@ func (d *differ) step(ctx context.Context, p pair, old, fresh *cursor) error {
 		return fmt.Errorf("%.200q: %w", p.at, err)
 	}
 	later := func() ([]repo.ID, []repo.ID) { return changedFolders(*old, *fresh) }
-	below := pair{a: a, b: b, depth: p.depth + 1}
+	below := pair{a: a, b: b}
 	below.laterOld = func() []repo.ID { ids, _ := later(); return ids }
 	below.laterNew = func() []repo.ID { _, ids := later(); return ids }
 	switch {
 	case b == nil:
-		return d.removed().walk(ctx, join(p.at, a.Name), a, below.depth, below.laterOld)
+		return d.removed().walk(ctx, join(p.at, a.Name), a, below.laterOld)
 	case a == nil:
-		return d.added().walk(ctx, join(p.at, b.Name), b, below.depth, below.laterNew)
+		return d.added().walk(ctx, join(p.at, b.Name), b, below.laterNew)
 	}
 	below.at = join(p.at, a.Name)
 	return d.pair(ctx, below)

@@ -34,11 +34,21 @@ func dumpTar(t testing.TB, r *repo.Repository, root *tree.Node) ([]byte, *browse
 	return out.Bytes(), done
 }
 
+// piped is a tar stream in the making.
+func piped(t testing.TB, r *repo.Repository, root *tree.Node) io.Reader {
+	out, in := io.Pipe()
+	go func() {
+		_, err := browse.DumpTar(t.Context(), r, root, in)
+		in.CloseWithError(err)
+	}()
+	return out
+}
+
 // entries describes what a tar stream holds, by name, with times as restic rounds them.
-func entries(t testing.TB, stream []byte) map[string]string {
+func entries(t testing.TB, stream io.Reader) map[string]string {
 	t.Helper()
 	found := map[string]string{}
-	for in := tar.NewReader(bytes.NewReader(stream)); ; {
+	for in := tar.NewReader(stream); ; {
 		h, err := in.Next()
 		if errors.Is(err, io.EOF) {
 			return found
@@ -94,8 +104,13 @@ func (e edge) isWalked(t *testing.T) {
 }
 
 func (e edge) hasResticsEntries(t *testing.T) {
-	stream, _ := dumpTar(t, e.r, e.root)
-	ours, theirs := entries(t, stream), entries(t, []byte(e.restic.Output("dump", e.sn.ID.String()+":/data", "/")))
+	ours := entries(t, piped(t, e.r, e.root))
+	cmd := e.restic.Command(t.Context(), "dump", e.sn.ID.String()+":/data", "/")
+	out, err := cmd.StdoutPipe()
+	require.NoError(t, err)
+	require.NoError(t, cmd.Start())
+	theirs := entries(t, out)
+	require.NoError(t, cmd.Wait())
 	require.Contains(t, ours, "./")
 	require.Greater(t, len(theirs), 400)
 	for name, want := range theirs {
@@ -121,9 +136,8 @@ func (e edge) hasResticsEntries(t *testing.T) {
 
 func (e edge) survivesTar(t *testing.T) {
 	target := t.TempDir()
-	stream, done := dumpTar(t, e.r, e.root)
 	cmd := exec.CommandContext(t.Context(), "tar", "-x", "-p", "--numeric-owner", "--xattrs", "--xattrs-include=*", "--delay-directory-restore", "-C", target)
-	cmd.Stdin = bytes.NewReader(stream)
+	cmd.Stdin = piped(t, e.r, e.root)
 	out, err := cmd.CombinedOutput()
 	require.NoError(t, err, "GNU tar is needed: %s", out)
 	differences, err := treecmp.Compare(e.source, target, treecmp.Options{Owners: os.Getuid() == 0})
@@ -131,7 +145,6 @@ func (e edge) survivesTar(t *testing.T) {
 	for _, d := range differences {
 		t.Error(d)
 	}
-	require.EqualValues(t, 4, done.HardLinks)
 }
 
 func (e edge) hasContent(t *testing.T) {
@@ -171,7 +184,7 @@ func TestATarStreamOfOneEntryAndOfAFolderInside(t *testing.T) {
 		stream, done := dumpTar(t, r, c.root)
 		require.Equal(t, c.root == top, done.Sockets == 1, "sockets are left out and counted")
 		var got []string
-		for name := range entries(t, stream) {
+		for name := range entries(t, bytes.NewReader(stream)) {
 			got = append(got, name)
 		}
 		require.ElementsMatch(t, c.want, got)
@@ -193,7 +206,7 @@ func TestAttributeNamesThatEndAKeyAreEscaped(t *testing.T) {
 
 func TestALargeFileIsWrittenInOrderFromManyBatches(t *testing.T) {
 	source := t.TempDir()
-	want := edgetree.Random(1, 45<<20)
+	want := edgetree.Random(1, 20<<20)
 	require.NoError(t, os.WriteFile(filepath.Join(source, "f"), want, 0o644))
 	r := initRepository(t, repotest.NewMemory())
 	var out bytes.Buffer

@@ -58,7 +58,7 @@ type counter struct {
 
 func (c *counter) snapshot(ctx context.Context, s *repo.SnapshotInfo) error {
 	c.open = []*totals{{}}
-	if err := c.walk(ctx, "/", &tree.Node{Name: "/", Type: tree.Dir, Subtree: *s.Tree}, 0, none); err != nil {
+	if err := c.walk(ctx, "/", &tree.Node{Name: "/", Type: tree.Dir, Subtree: *s.Tree}, none); err != nil {
 		return err
 	}
 	all, u := c.open[0], c.usage

@@ -11,9 +11,9 @@ import (
 	"example.com/pvcbackup/backup/repo/tree"
 )
 
-// maxDepth is how many folders may be in one another. No file system that could be restored into has more, and a
-// hostile repository must not exhaust the stack.
-const maxDepth = 10_000
+// maxPath is how long the path of a folder may be, in bytes: four times what a system call takes. A hostile repository
+// must exhaust neither the stack nor the memory with folders in folders.
+const maxPath = 16 << 10
 
 // Walk calls fn with root and with everything below it, depth first and in the order of names; a folder comes before
 // what is in it. at is the path of root, and begins with a slash; the others' paths follow from it. If fn returns
@@ -21,7 +21,7 @@ const maxDepth = 10_000
 // Walk's error. fn may keep the node.
 func Walk(ctx context.Context, r *repo.Repository, at string, root *tree.Node, fn func(at string, n *tree.Node) error) error {
 	w := walker{trees: &trees{repo: r}, visit: fn}
-	if err := w.walk(ctx, at, root, 0, none); !errors.Is(err, fs.SkipAll) {
+	if err := w.walk(ctx, at, root, none); !errors.Is(err, fs.SkipAll) {
 		return err
 	}
 	return nil
@@ -38,13 +38,13 @@ type walker struct {
 func none() []repo.ID { return nil }
 
 // walk visits a node and what is below it. next names the folders that follow.
-func (w *walker) walk(ctx context.Context, at string, n *tree.Node, depth int, next func() []repo.ID) error {
+func (w *walker) walk(ctx context.Context, at string, n *tree.Node, next func() []repo.ID) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
 	err := w.visit(at, n)
 	if err == nil && n.Type == tree.Dir {
-		return w.inside(ctx, at, n, depth+1, next)
+		return w.inside(ctx, at, n, next)
 	}
 	if n.Type == tree.Dir && errors.Is(err, fs.SkipDir) {
 		return nil
@@ -52,9 +52,9 @@ func (w *walker) walk(ctx context.Context, at string, n *tree.Node, depth int, n
 	return err
 }
 
-func (w *walker) inside(ctx context.Context, at string, dir *tree.Node, depth int, next func() []repo.ID) error {
-	if depth > maxDepth {
-		return tooDeep(at)
+func (w *walker) inside(ctx context.Context, at string, dir *tree.Node, next func() []repo.ID) error {
+	if err := checkPath(at); err != nil {
+		return err
 	}
 	encoded, err := w.trees.get(ctx, dir.Subtree, next)
 	if err != nil {
@@ -69,7 +69,7 @@ func (w *walker) inside(ctx context.Context, at string, dir *tree.Node, depth in
 		if err != nil {
 			return fmt.Errorf("%.200q: tree %s: %w", at, dir.Subtree.Short(), err)
 		}
-		if err := w.walk(ctx, join(at, child.Name), child, depth, func() []repo.ID { return upcoming(*nodes) }); err != nil {
+		if err := w.walk(ctx, join(at, child.Name), child, func() []repo.ID { return upcoming(*nodes) }); err != nil {
 			return err
 		}
 	}
@@ -79,8 +79,11 @@ func (w *walker) inside(ctx context.Context, at string, dir *tree.Node, depth in
 	return nil
 }
 
-func tooDeep(at string) error {
-	return fmt.Errorf("%.200q: %w: more than %d folders are in one another", at, tree.ErrTooLarge, maxDepth)
+func checkPath(at string) error {
+	if len(at) > maxPath {
+		return fmt.Errorf("%.200q…: %w: the path of a folder has more than %d bytes", at, tree.ErrTooLarge, maxPath)
+	}
+	return nil
 }
 
 // join appends a name, which has no slash, to a clean path.
