@@ -74,7 +74,9 @@ type DiffStats struct {
 
 // Diff calls fn with every difference between two folders, in the order of paths. Folders whose trees are equal are
 // passed over without being read. An error of fn ends it. It returns a result only with a nil error.
-func Diff(ctx context.Context, r *repo.Repository, before, after *tree.Node, fn func(Change) error) (*DiffStats, error) {
+func Diff(
+	ctx context.Context, r *repo.Repository, before, after *tree.Node, fn func(Change) error,
+) (*DiffStats, error) {
 	d := differ{
 		before: trees{repo: r}, after: trees{repo: r}, report: fn, stats: &DiffStats{},
 		old: map[repo.BlobHandle]bool{}, fresh: map[repo.BlobHandle]bool{},
@@ -136,7 +138,8 @@ func (d *differ) pair(ctx context.Context, p pair) error {
 // typeChanged reports one thing that became another. What is in a folder comes, or goes, with it.
 func (d *differ) typeChanged(ctx context.Context, p pair) error {
 	d.stats.TypeChanged++
-	if err := d.report(Change{Path: p.at, Kind: TypeChanged, Before: p.a, After: p.b, Fields: metadata(p.a, p.b)}); err != nil {
+	change := Change{Path: p.at, Kind: TypeChanged, Before: p.a, After: p.b, Fields: metadata(p.a, p.b)}
+	if err := d.report(change); err != nil {
 		return err
 	}
 	need(d.old, p.a)
@@ -268,7 +271,9 @@ func equalXattrs(a, b []tree.Xattr) bool {
 	sorted := func(xattrs []tree.Xattr) []tree.Xattr {
 		return slices.SortedFunc(slices.Values(xattrs), func(a, b tree.Xattr) int { return strings.Compare(a.Name, b.Name) })
 	}
-	return slices.EqualFunc(sorted(a), sorted(b), func(a, b tree.Xattr) bool { return a.Name == b.Name && bytes.Equal(a.Value, b.Value) })
+	return slices.EqualFunc(sorted(a), sorted(b), func(a, b tree.Xattr) bool {
+		return a.Name == b.Name && bytes.Equal(a.Value, b.Value)
+	})
 }
 
 // cursor goes through a tree. node is the next one, nil at the end.

@@ -19,9 +19,9 @@
 // # Guarantees
 //
 // What is written was compared with the hashes that name it. A nil error means that all of it was written; after any
-// other a tar stream has no end mark, so that no reader takes it for whole. Content is fetched ahead, with neighbours in
-// one request, and what is held in memory does not grow with the size of what is dumped. A folder whose path has more than
-// 16 KiB is refused.
+// other a tar stream has no end mark, so that no reader takes it for whole. Content is fetched ahead, with neighbours
+// in one request, and what is held in memory does not grow with the size of what is dumped. A folder whose path has
+// more than 16 KiB is refused.
 //
 // # What it never does
 //

@@ -136,7 +136,8 @@ func (e edge) hasResticsEntries(t *testing.T) {
 
 func (e edge) survivesTar(t *testing.T) {
 	target := t.TempDir()
-	cmd := exec.CommandContext(t.Context(), "tar", "-x", "-p", "--numeric-owner", "--xattrs", "--xattrs-include=*", "--delay-directory-restore", "-C", target)
+	cmd := exec.CommandContext(t.Context(), "tar", "-x", "-p", "--numeric-owner", "--xattrs", "--xattrs-include=*",
+		"--delay-directory-restore", "-C", target)
 	cmd.Stdin = piped(t, e.r, e.root)
 	out, err := cmd.CombinedOutput()
 	require.NoError(t, err, "GNU tar is needed: %s", out)
@@ -173,7 +174,8 @@ func TestATarStreamOfOneEntryAndOfAFolderInside(t *testing.T) {
 	s := newSaver(t, r)
 	one := file("f", 3, s.blob(repo.DataBlob, "abc"))
 	sub := dir("sub", s.tree(one))
-	top := dir("/", s.tree(&tree.Node{Name: "s", Type: tree.Socket}, sub, &tree.Node{Name: "z", Type: tree.Symlink, LinkTarget: "sub/f"}))
+	socket, link := &tree.Node{Name: "s", Type: tree.Socket}, &tree.Node{Name: "z", Type: tree.Symlink, LinkTarget: "sub/f"}
+	top := dir("/", s.tree(socket, sub, link))
 	s.flush()
 	for _, c := range []struct {
 		root *tree.Node

@@ -53,7 +53,8 @@ func TestStatsAgreesWithRestic(t *testing.T) {
 			Snapshots int    `json:"snapshots_count"`
 		}
 		ask := func(mode string) (s sums) {
-			require.NoError(t, json.Unmarshal([]byte(restic.Output(append([]string{"stats", "--json", "--mode", mode}, c.args...)...)), &s))
+			out := restic.Output(append([]string{"stats", "--json", "--mode", mode}, c.args...)...)
+			require.NoError(t, json.Unmarshal([]byte(out), &s))
 			return s
 		}
 		restore, raw := ask("restore-size"), ask("raw-data")
@@ -75,12 +76,13 @@ func TestStatsCountsAFileWithSeveralNamesOnceInEachSnapshot(t *testing.T) {
 		return n
 	}
 	sub := s.tree(linked("c", 7), linked("d", 8))
-	root := s.tree(linked("a", 7), linked("b", 7), dir("x", sub), dir("y", sub), file("z", 3, s.blob(repo.DataBlob, "123")))
+	single := file("z", 3, s.blob(repo.DataBlob, "123"))
+	root := s.tree(linked("a", 7), linked("b", 7), dir("x", sub), dir("y", sub), single)
 	sn := repo.SnapshotInfo{Snapshot: repo.Snapshot{Tree: &root}}
 	s.flush()
 	want := browse.Usage{
-		Snapshots: 2, Files: 14, Dirs: 4, RestoreBytes: 2 * (5 + 5 + 3), DataBlobs: 2, TreeBlobs: 2, BlobBytes: stats(t, r, sn).BlobBytes,
-		StoredBytes: stats(t, r, sn).StoredBytes,
+		Snapshots: 2, Files: 14, Dirs: 4, RestoreBytes: 2 * (5 + 5 + 3), DataBlobs: 2, TreeBlobs: 2,
+		BlobBytes: stats(t, r, sn).BlobBytes, StoredBytes: stats(t, r, sn).StoredBytes,
 	}
 	if diff := cmp.Diff(want, *stats(t, r, sn, sn)); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)

@@ -19,7 +19,9 @@ const maxPath = 16 << 10
 // what is in it. at is the path of root, and begins with a slash; the others' paths follow from it. If fn returns
 // fs.SkipDir for a folder, what is in it is passed over; fs.SkipAll ends Walk without an error, and anything else is
 // Walk's error. fn may keep the node.
-func Walk(ctx context.Context, r *repo.Repository, at string, root *tree.Node, fn func(at string, n *tree.Node) error) error {
+func Walk(
+	ctx context.Context, r *repo.Repository, at string, root *tree.Node, fn func(at string, n *tree.Node) error,
+) error {
 	w := walker{trees: &trees{repo: r}, visit: fn}
 	if err := w.walk(ctx, at, root, none); !errors.Is(err, fs.SkipAll) {
 		return err

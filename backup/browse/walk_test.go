@@ -95,13 +95,17 @@ func TestWalkNamesTheTreeThatIsDamagedAndReadsItsNeighbours(t *testing.T) {
 	s.flush()
 	bad := r.Locations(repo.BlobHandle{Type: repo.TreeBlob, ID: trees[5].Subtree})[0]
 	store.Change = func(key string, offset int64, data []byte) []byte {
-		if at := int64(bad.Offset) + 20 - offset; strings.HasSuffix(key, bad.Pack.String()) && at >= 0 && at < int64(len(data)) {
+		at := int64(bad.Offset) + 20 - offset
+		if strings.HasSuffix(key, bad.Pack.String()) && at >= 0 && at < int64(len(data)) {
 			data[at] ^= 1
 		}
 		return data
 	}
 	var visited []string
-	err := browse.Walk(t.Context(), r, "/", root, func(at string, _ *tree.Node) error { visited = append(visited, at); return nil })
+	err := browse.Walk(t.Context(), r, "/", root, func(at string, _ *tree.Node) error {
+		visited = append(visited, at)
+		return nil
+	})
 	require.ErrorIs(t, err, repo.ErrDamaged)
 	require.ErrorContains(t, err, `"/5"`)
 	require.Equal(t, "/5", visited[len(visited)-1])

@@ -17,7 +17,8 @@ import (
 
 // folders are the types of files by their names on the command line.
 var folders = map[string]repo.FileType{
-	"pack": repo.PackFile, "index": repo.IndexFile, "snapshot": repo.SnapshotFile, "key": repo.KeyFile, "lock": repo.LockFile,
+	"pack": repo.PackFile, "index": repo.IndexFile, "snapshot": repo.SnapshotFile, "key": repo.KeyFile,
+	"lock": repo.LockFile,
 }
 
 const catWhat = "config, or key, snapshot, index, lock, pack, tree or blob with an ID"
@@ -47,7 +48,9 @@ func (t *tool) catCommand() *cobra.Command {
 func (t *tool) cat(ctx context.Context, r *repo.Repository, what, prefix string) error {
 	switch what {
 	case "config":
-		return t.print(map[string]any{"version": r.Version(), "id": r.ID(), "chunker_polynomial": strconv.FormatUint(r.Polynomial(), 16)})
+		return t.print(map[string]any{
+			"version": r.Version(), "id": r.ID(), "chunker_polynomial": strconv.FormatUint(r.Polynomial(), 16),
+		})
 	case "tree", "blob":
 		return t.catBlob(ctx, r, what, prefix)
 	}

@@ -60,7 +60,9 @@ func (t *tool) copyCommand() *cobra.Command {
 	return cmd
 }
 
-func (t *tool) copy(ctx context.Context, from, to *repo.Repository, snapshots []repo.SnapshotInfo, o copier.Options) error {
+func (t *tool) copy(
+	ctx context.Context, from, to *repo.Repository, snapshots []repo.SnapshotInfo, o copier.Options,
+) error {
 	start, meter := t.Now(), t.meter("copying")
 	o.Progress = func(p copier.Progress) { meter.bytes(int64(p.Bytes), int64(p.TotalBytes)) }
 	result, err := copier.Copy(ctx, from, to, snapshots, o)

@@ -141,7 +141,7 @@ func writeChange(w io.Writer, c browse.Change) error {
 
 func sumsOf(s *browse.DiffStats) diffSums {
 	totals := func(t browse.Totals, b browse.Blobs) diffTotals {
-		return diffTotals{Files: t.Files, Dirs: t.Dirs, Others: t.Others, DataBlobs: b.Data, TreeBlobs: b.Trees, BlobBytes: b.Bytes}
+		return diffTotals{t.Files, t.Dirs, t.Others, b.Data, b.Trees, b.Bytes}
 	}
 	return diffSums{
 		Added: totals(s.Added, s.NewBlobs), Removed: totals(s.Removed, s.GoneBlobs),

@@ -21,8 +21,11 @@ const (
 type fromFlags struct{ repo, passwordFile string }
 
 func (f *fromFlags) register(t *tool, cmd *cobra.Command) {
-	cmd.Flags().StringVar(&f.repo, "from-repo", t.Getenv(envFromRepository), "URL of the other repository ($"+envFromRepository+")")
-	cmd.Flags().StringVar(&f.passwordFile, "from-password-file", "", "file that holds its password (default: $"+envFromPassword+")")
+	flags := cmd.Flags()
+	flags.StringVar(&f.repo, "from-repo", t.Getenv(envFromRepository),
+		"URL of the other repository ($"+envFromRepository+")")
+	flags.StringVar(&f.passwordFile, "from-password-file", "",
+		"file that holds its password (default: $"+envFromPassword+")")
 }
 
 // openFrom opens the other repository.
@@ -35,7 +38,8 @@ func (t *tool) openFrom(ctx context.Context, f fromFlags) (*session, error) {
 		return nil, err
 	}
 	if password == "" {
-		return nil, usage(fmt.Errorf("no password of the repository to copy from: give --from-password-file or set %s", envFromPassword))
+		return nil, usage(fmt.Errorf(
+			"no password of the repository to copy from: give --from-password-file or set %s", envFromPassword))
 	}
 	store, err := blobstore.Open(ctx, f.repo, &blobstore.Options{Openers: t.Openers})
 	if err != nil {

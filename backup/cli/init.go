@@ -32,7 +32,8 @@ func (t *tool) initCommand() *cobra.Command {
 		},
 	}
 	from.register(t, cmd)
-	cmd.Flags().BoolVar(&chunker, "copy-chunker-params", false, "cut files as the repository --from-repo does, for copies of its snapshots")
+	cmd.Flags().BoolVar(&chunker, "copy-chunker-params", false,
+		"cut files as the repository --from-repo does, for copies of its snapshots")
 	return cmd
 }
 

@@ -77,7 +77,9 @@ func (t *tool) keysAddCommand() *cobra.Command {
 }
 
 func (t *tool) keysPasswdCommand() *cobra.Command {
-	cmd := &cobra.Command{Use: "passwd", Short: "Make another password open the repository, in the place of this one", Args: cobra.NoArgs}
+	cmd := &cobra.Command{
+		Use: "passwd", Short: "Make another password open the repository, in the place of this one", Args: cobra.NoArgs,
+	}
 	t.newPassword(cmd, exclusive, "changed the password: the key is now", (*repo.Repository).ChangeKey)
 	return cmd
 }
@@ -87,7 +89,8 @@ func (t *tool) newPassword(cmd *cobra.Command, a access, done string,
 	do func(*repo.Repository, context.Context, string, repo.KeyOptions) (repo.ID, error),
 ) {
 	var file string
-	cmd.Flags().StringVar(&file, "new-password-file", "", "file that holds the new password (default: $"+envNewPassword+")")
+	cmd.Flags().StringVar(&file, "new-password-file", "",
+		"file that holds the new password (default: $"+envNewPassword+")")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		password, err := secret(file, t.Getenv(envNewPassword))
 		if err != nil {

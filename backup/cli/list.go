@@ -16,7 +16,8 @@ const listWhat = "packs, blobs, indexes, snapshots, keys or locks"
 
 // lists are the types of files by the arguments of list.
 var lists = map[string]repo.FileType{
-	"packs": repo.PackFile, "indexes": repo.IndexFile, "snapshots": repo.SnapshotFile, "keys": repo.KeyFile, "locks": repo.LockFile,
+	"packs": repo.PackFile, "indexes": repo.IndexFile, "snapshots": repo.SnapshotFile, "keys": repo.KeyFile,
+	"locks": repo.LockFile,
 }
 
 func (t *tool) listCommand() *cobra.Command {

@@ -139,13 +139,17 @@ func TestDumpOfAFolderIsATarStream(t *testing.T) {
 		require.NoError(t, err)
 		content[h.Name] = h.Linkname + string(text)
 	}
-	require.Equal(t, map[string]string{"./": "", "file": strings.Repeat("changed ", 2000), "link": "file", "sub/": "", "sub/other": "more"}, content)
+	require.Equal(t, map[string]string{
+		"./": "", "file": strings.Repeat("changed ", 2000), "link": "file", "sub/": "", "sub/other": "more",
+	}, content)
 }
 
 func TestCatAndListShowEverythingButSecrets(t *testing.T) {
 	s := filled(t)
 	var seen strings.Builder
-	for plural, kind := range map[string]string{"packs": "pack", "indexes": "index", "snapshots": "snapshot", "keys": "key", "locks": "lock"} {
+	for plural, kind := range map[string]string{
+		"packs": "pack", "indexes": "index", "snapshots": "snapshot", "keys": "key", "locks": "lock",
+	} {
 		ids := strings.Fields(s.output("list", plural))
 		require.NotEmpty(t, ids, plural)
 		if kind == "lock" { // it is gone by now
@@ -192,8 +196,8 @@ func TestCatAndListShowEverythingButSecrets(t *testing.T) {
 	require.NotContains(t, seen.String(), password)
 
 	for _, args := range [][]string{
-		{"cat", "masterkey"}, {"cat", "key"}, {"cat", "config", "x"}, {"cat", "blob", "00", "--json"}, {"cat", "snapshot", "zz"},
-		{"cat", "blob", "zz"}, {"cat"}, {"list"}, {"list", "passwords"},
+		{"cat", "masterkey"}, {"cat", "key"}, {"cat", "config", "x"}, {"cat", "blob", "00", "--json"},
+		{"cat", "snapshot", "zz"}, {"cat", "blob", "zz"}, {"cat"}, {"list"}, {"list", "passwords"},
 	} {
 		var out bytes.Buffer
 		require.Equal(t, contract.ExitUsage, s.run(t.Context(), &out, &out, args...), "%v: %s", args, out.String())
@@ -206,7 +210,9 @@ func TestCatShowsALock(t *testing.T) {
 }
 
 func TestASizeIsReadWithItsUnit(t *testing.T) {
-	for text, want := range map[string]int64{"": 0, "7": 7, "3K": 3 << 10, "500M": 500 << 20, "20g": 20 << 30, "1T": 1 << 40} {
+	for text, want := range map[string]int64{
+		"": 0, "7": 7, "3K": 3 << 10, "500M": 500 << 20, "20g": 20 << 30, "1T": 1 << 40,
+	} {
 		got, err := parseSize(text)
 		require.NoError(t, err, text)
 		require.Equal(t, want, got, text)

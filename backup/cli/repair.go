@@ -69,8 +69,10 @@ func (t *tool) repairIndexCommand() *cobra.Command {
 		},
 	}
 	flags := cmd.Flags()
-	flags.BoolVar(&o.DropMissing, "drop-missing-packs", false, "leave out packs that an index lists and the store does not have")
-	flags.BoolVar(&o.SkipUnreadable, "skip-unreadable-packs", false, "go on without the headers of packs that cannot be read")
+	flags.BoolVar(&o.DropMissing, "drop-missing-packs", false,
+		"leave out packs that an index lists and the store does not have")
+	flags.BoolVar(&o.SkipUnreadable, "skip-unreadable-packs", false,
+		"go on without the headers of packs that cannot be read")
 	flags.BoolVarP(&dryRun, "dry-run", "n", false, "say what would be done, and change nothing")
 	return cmd
 }
@@ -95,7 +97,8 @@ func (r *repaired) write(w io.Writer) {
 		packs []repo.ID
 		what  string
 	}{
-		{r.Added, "was in no index"}, {r.Changed, "was listed otherwise than its header says"}, {r.Missing, "is not in the store: what was in it is lost"},
+		{r.Added, "was in no index"}, {r.Changed, "was listed otherwise than its header says"},
+		{r.Missing, "is not in the store: what was in it is lost"},
 	} {
 		for _, id := range found.packs {
 			fmt.Fprintf(w, "pack %s %s\n", id, found.what)
@@ -115,8 +118,10 @@ func (r *repaired) write(w io.Writer) {
 	if r.DryRun {
 		verb = "the new index would list"
 	}
-	fmt.Fprintf(w, "%s %s in %s, in the place of %s\n", verb, count(r.Blobs, "blob"), count(r.Packs, "pack"), count(r.Replaced, "index file"))
+	fmt.Fprintf(w, "%s %s in %s, in the place of %s\n", verb,
+		count(r.Blobs, "blob"), count(r.Packs, "pack"), count(r.Replaced, "index file"))
 	if len(r.Missing)+len(r.Unreadable) > 0 {
-		fmt.Fprintln(w, "Run check: it says which snapshots need what is gone. The next backup stores again what its source still has.")
+		fmt.Fprintln(w, "Run check: it says which snapshots need what is gone. "+
+			"The next backup stores again what its source still has.")
 	}
 }

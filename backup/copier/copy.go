@@ -65,7 +65,7 @@ func Copy(ctx context.Context, from, to *repo.Repository, snapshots []repo.Snaps
 	}
 	present, err := to.Snapshots(ctx)
 	if err != nil {
-		return nil, fmt.Errorf("not every snapshot of the destination can be read, so it is not known what is missing: %w", err)
+		return nil, fmt.Errorf("not every snapshot of the destination can be read, so what is missing is unknown: %w", err)
 	}
 	j := &job{from: from, to: to, o: o, result: &Result{SameChunker: from.Polynomial() == to.Polynomial()}}
 	missing := j.missing(snapshots, present)

@@ -114,7 +114,8 @@ func TestACopyHoldsTheSameAndASecondOneAddsNothing(t *testing.T) {
 	require.NoError(t, err)
 	require.Len(t, result.Copied, 3)
 	require.False(t, result.SameChunker)
-	require.Equal(t, copier.Progress{Snapshots: 3, TotalSnapshots: 3, Bytes: last.TotalBytes, TotalBytes: last.TotalBytes}, last)
+	n := last.TotalBytes
+	require.Equal(t, copier.Progress{Snapshots: 3, TotalSnapshots: 3, Bytes: n, TotalBytes: n}, last)
 	require.NotZero(t, last.Bytes)
 	restic.Run("check", "--read-data")
 	for i, sn := range snapshots(t, to) {
@@ -333,7 +334,8 @@ func TestACopyEndsWithItsContext(t *testing.T) {
 	backups(t, from, t.TempDir(), 1, archiver.Options{})
 	ctx, cancel := context.WithCancelCause(t.Context())
 	why := errors.New("the lock was lost")
-	_, err := copier.Copy(ctx, from, to, snapshots(t, from), copier.Options{Progress: func(copier.Progress) { cancel(why) }})
+	o := copier.Options{Progress: func(copier.Progress) { cancel(why) }}
+	_, err := copier.Copy(ctx, from, to, snapshots(t, from), o)
 	require.Error(t, err)
 	require.True(t, errors.Is(err, why) || errors.Is(err, context.Canceled), "%v", err)
 	require.Empty(t, snapshots(t, to))

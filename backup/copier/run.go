@@ -93,13 +93,15 @@ func (j *job) believable(ctx context.Context) error {
 			continue
 		}
 		if _, err := j.to.StatFile(ctx, repo.PackFile, pack); errors.Is(err, repo.ErrNotFound) {
-			return &repo.DamagedError{File: repo.PackFile.Key(pack), Err: errors.New("the index of the destination lists it and it is gone: run repair index there")}
+			return &repo.DamagedError{File: repo.PackFile.Key(pack), Err: errLost}
 		} else if err != nil {
 			return err
 		}
 	}
 	return nil
 }
+
+var errLost = errors.New("the index of the destination lists it and it is gone: run repair index there")
 
 // data stores what a snapshot needs.
 func (j *job) data(ctx context.Context, s *repo.SnapshotInfo) error {
@@ -140,7 +142,8 @@ func (j *job) tree(at treewalk.Place, encoded []byte) (below []treewalk.Place, n
 				continue
 			}
 			if !j.from.Has(h) {
-				return nil, nil, fmt.Errorf("%.200q: its blob %s: %w in the index", path.Join(at.Path, n.Name), id, repo.ErrNotFound)
+				name := path.Join(at.Path, n.Name)
+				return nil, nil, fmt.Errorf("%.200q: its blob %s: %w in the index", name, id, repo.ErrNotFound)
 			}
 			j.stored[id] = true
 			needed = append(needed, h)

@@ -243,7 +243,8 @@ func (p *repairer) findMissing(ctx context.Context) error {
 	slices.SortFunc(p.plan.Missing, compareIDs)
 	if len(p.plan.Missing) > 0 && !p.options.DropMissing {
 		return &PacksError{Err: ErrPacksMissing, Packs: p.plan.Missing,
-			Advice: "bring them back, or have them dropped (--drop-missing-packs): what was in them is lost then, and check says which snapshots need it"}
+			Advice: "bring them back, or have them dropped (--drop-missing-packs): " +
+				"what was in them is lost then, and check says which snapshots need it"}
 	}
 	return nil
 }
@@ -279,8 +280,8 @@ func isDamage(err error) bool {
 	return errors.Is(err, repo.ErrDamaged) || errors.Is(err, blobstore.ErrCorrupt)
 }
 
-// headerPauses are the waits before a header is read again, as giving it up loses all that is in the pack. They are short
-// because a store that is down is the business of the store's own retries.
+// headerPauses are the waits before a header is read again, as giving it up loses all that is in the pack. They are
+// short because a store that is down is the business of the store's own retries.
 var headerPauses = [...]time.Duration{10 * time.Millisecond, 50 * time.Millisecond}
 
 func readHeader(ctx context.Context, r *repo.Repository, file repo.FileInfo) ([]repo.PackedBlob, error) {

@@ -97,7 +97,10 @@ func TestRepairMakesAnIndexWhateverHappenedToTheOldOne(t *testing.T) {
 			data[len(data)/2] ^= 1
 			s.Set(s.Keys("index/")[1], data)
 		}, func(p *IndexRepair) int { return len(p.Damaged) }},
-		"one file is empty": {func(_ *testing.T, s *shop) { s.Set(s.Keys("index/")[2], nil) }, func(p *IndexRepair) int { return len(p.Damaged) }},
+		"one file is empty": {
+			func(_ *testing.T, s *shop) { s.Set(s.Keys("index/")[2], nil) },
+			func(p *IndexRepair) int { return len(p.Damaged) },
+		},
 		"a superseded file was left": {func(t *testing.T, s *shop) {
 			r, packs := load(t, s)
 			save(t, r, packs[:2]...)
@@ -321,7 +324,8 @@ func TestWeRepairTheIndexOfWhatResticWrote(t *testing.T) {
 	restic := repotest.NewRestic(t, dir, password)
 	restic.Run("init")
 	for i := range 3 {
-		require.NoError(t, os.WriteFile(filepath.Join(source, fmt.Sprint(i)), []byte(strings.Repeat(fmt.Sprint(i), 300_000)), 0o644))
+		text := strings.Repeat(fmt.Sprint(i), 300_000)
+		require.NoError(t, os.WriteFile(filepath.Join(source, fmt.Sprint(i)), []byte(text), 0o644))
 		restic.Run("backup", source)
 	}
 	store, err := repotest.NewDir(dir)

@@ -168,7 +168,7 @@ func (r *Repository) RemoveKey(ctx context.Context, name ID) error {
 		return err
 	}
 	if !found {
-		return fmt.Errorf("key %s: %w: the one that the repository was opened with was removed meanwhile, so this may be the last one",
+		return fmt.Errorf("key %s: %w: the one that the repository was opened with was removed, so this may be the last",
 			name.Short(), ErrKeyInUse)
 	}
 	if err := r.store.Delete(ctx, KeyFile.Key(name)); err != nil {
@@ -178,8 +178,8 @@ func (r *Repository) RemoveKey(ctx context.Context, name ID) error {
 }
 
 // ChangeKey gives the repository another password in the place of the one that it was opened with, and returns the new
-// key file's ID. No data is written anew: the master key stays. If it fails the old password works, and the new one may.
-// Call it under the exclusive lock, and open the repository anew afterwards to change keys again.
+// key file's ID. No data is written anew: the master key stays. If it fails, the old password works, and the new one
+// may. Call it under the exclusive lock, and open the repository anew afterwards to change keys again.
 func (r *Repository) ChangeKey(ctx context.Context, password string, o KeyOptions) (ID, error) {
 	added, err := r.AddKey(ctx, password, o)
 	if err != nil {

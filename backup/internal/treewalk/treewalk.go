@@ -8,7 +8,8 @@
 // # Minimal use
 //
 //	seen := map[repo.ID]bool{}
-//	err := treewalk.Walk(ctx, r, []treewalk.Place{{Tree: root, Path: "/"}}, seen, func(at treewalk.Place, encoded []byte, err error) ([]treewalk.Place, error) { … })
+//	visit := func(at treewalk.Place, encoded []byte, err error) (below []treewalk.Place, stop error) { … }
+//	err := treewalk.Walk(ctx, r, []treewalk.Place{{Tree: root, Path: "/"}}, seen, visit)
 //
 // # Guarantees
 //
@@ -32,8 +33,8 @@ type Place struct {
 	Path string
 }
 
-// Visit gets a tree, or why it cannot be read, and returns the trees below it; its error ends the walk. encoded is valid
-// until it returns.
+// Visit gets a tree, or why it cannot be read, and returns the trees below it; its error ends the walk. encoded is
+// valid until it returns.
 type Visit func(at Place, encoded []byte, err error) ([]Place, error)
 
 // batchSize is how many trees are fetched together.
