@@ -7,6 +7,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"iter"
+	"slices"
 
 	"gocloud.dev/blob"
 )
@@ -61,7 +63,7 @@ func (s *Store) stream(ctx, caller context.Context, full string, r io.Reader, o 
 	if s.driver.PutStream != nil {
 		err = s.driver.PutStream(ctx, full, src, o)
 	} else {
-		err = s.write(ctx, full, src, -1, o)
+		err = s.write(ctx, full, piecesRead(src), -1, o)
 	}
 	if src.failed != nil {
 		return src.failed // whatever the driver made of it
@@ -119,7 +121,7 @@ func (s *Store) sender(full, key string, data []byte, o *PutOptions) (func(conte
 		}, nil
 	}
 	return func(ctx context.Context, o *PutOptions) error {
-		return s.write(ctx, full, bytes.NewReader(data), int64(len(data)), o)
+		return s.write(ctx, full, piecesOf(data), int64(len(data)), o)
 	}, nil
 }
 
@@ -127,9 +129,39 @@ const maxSingle = 5 << 30 // bytes that one S3 request may carry
 
 var errDigest = errors.New("the content does not have the given SHA-256")
 
+// piecesOf yields data, a piece at a time.
+func piecesOf(data []byte) iter.Seq2[[]byte, error] {
+	return func(yield func([]byte, error) bool) {
+		for piece := range slices.Chunk(data, chunkSize) {
+			if !yield(piece, nil) {
+				return
+			}
+		}
+	}
+}
+
+// piecesRead yields what r yields until io.EOF; an error of r ends it.
+func piecesRead(r io.Reader) iter.Seq2[[]byte, error] {
+	return func(yield func([]byte, error) bool) {
+		buf := make([]byte, chunkSize)
+		for {
+			n, err := r.Read(buf)
+			if n > 0 && !yield(buf[:n], nil) {
+				return
+			}
+			if err != nil {
+				if !errors.Is(err, io.EOF) {
+					yield(nil, err)
+				}
+				return
+			}
+		}
+	}
+}
+
 // write is the portable way: a gocloud writer whose context is cancelled before
 // it is closed whenever anything went wrong, because Close commits.
-func (s *Store) write(ctx context.Context, full string, r io.Reader, size int64, o *PutOptions) error {
+func (s *Store) write(ctx context.Context, full string, pieces iter.Seq2[[]byte, error], size int64, o *PutOptions) error {
 	w := watchOf(ctx)
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -142,21 +174,14 @@ func (s *Store) write(ctx context.Context, full string, r io.Reader, size int64,
 	if err != nil {
 		return err
 	}
-	buf := make([]byte, chunkSize)
-	for {
-		n, rerr := r.Read(buf)
-		if n > 0 {
-			if _, err := bw.Write(buf[:n]); err != nil {
-				return abort(end, bw, err)
-			}
-			w.tick()
+	for piece, err := range pieces {
+		if err == nil {
+			_, err = bw.Write(piece)
 		}
-		if errors.Is(rerr, io.EOF) {
-			break
+		if err != nil {
+			return abort(end, bw, err)
 		}
-		if rerr != nil {
-			return abort(end, bw, rerr)
-		}
+		w.tick()
 	}
 	if err := ctx.Err(); err != nil {
 		return abort(end, bw, err)

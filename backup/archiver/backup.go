@@ -122,15 +122,15 @@ func (b *backup) store(ctx context.Context, root int) (*Result, error) {
 // walkAll stores everything but the snapshot and returns the root tree.
 func (b *backup) walkAll(ctx context.Context, root int) (repo.ID, repo.WriterStats, error) {
 	none := repo.WriterStats{}
-	b.writer = b.repo.NewWriter(ctx, &repo.WriterOptions{
-		PackSize: b.o.PackSize, MemoryBudget: b.o.MemoryBudget * 5 / 8, Compression: b.o.Compression,
-	})
-	defer b.writer.Abort()
 	split := func() (chunker.Splitter, error) { return chunker.New(b.kind, b.repo.Polynomial(), b.o.FixedSize) }
-	var err error
-	if b.readers, err = newReaders(ctx, b, split); err != nil {
+	splitter, err := split()
+	if err != nil {
 		return repo.ID{}, none, err
 	}
+	large, writer := b.o.share(int64(2 * (splitter.Window() + slack)))
+	b.writer = b.repo.NewWriter(ctx, &repo.WriterOptions{PackSize: b.o.PackSize, MemoryBudget: writer, Compression: b.o.Compression})
+	defer b.writer.Abort()
+	b.readers = newReaders(ctx, b, large, split)
 	defer b.readers.stop()
 	b.walkers = make(chan struct{}, max(0, runtime.GOMAXPROCS(0)-1))
 	stopProgress := b.reportProgress(ctx, root)

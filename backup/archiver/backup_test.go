@@ -310,8 +310,7 @@ func newBackup(t *testing.T, r *repo.Repository) *backup {
 	require.NoError(t, err)
 	ctx, cancel := context.WithCancelCause(t.Context())
 	b := &backup{repo: r, o: o, kind: Gear, cancel: cancel, writer: r.NewWriter(ctx, nil), sample: commit.NewSample(0)}
-	b.readers, err = newReaders(ctx, b, func() (chunker.Splitter, error) { return chunker.New(Gear, r.Polynomial(), 0) })
-	require.NoError(t, err)
+	b.readers = newReaders(ctx, b, 1, func() (chunker.Splitter, error) { return chunker.New(Gear, r.Polynomial(), 0) })
 	t.Cleanup(func() {
 		b.readers.stop()
 		b.writer.Abort()

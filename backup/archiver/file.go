@@ -16,7 +16,7 @@ import (
 
 const (
 	smallFile = 512 << 10 // what fits is one chunk, whatever the chunker
-	slack     = 8 << 20   // of a window, beyond what a splitter must see
+	slack     = 4 << 20   // of a window, beyond what a splitter must see
 )
 
 // readers is the pool that reads files: a few goroutines that each hold one file, and one for each CPU that stores the
@@ -26,7 +26,7 @@ type readers struct {
 	ctx     context.Context
 	jobs    chan *job
 	chunks  chan chunk
-	large   chan *largeReader // as many as the memory budget allows; nil ones are not made yet
+	large   chan *largeReader // those that are free; nil ones are not made yet
 	split   func() (chunker.Splitter, error)
 	running sync.WaitGroup
 	storing sync.WaitGroup
@@ -58,17 +58,11 @@ type window struct {
 	storing sync.WaitGroup
 }
 
-func newReaders(ctx context.Context, b *backup, split func() (chunker.Splitter, error)) (*readers, error) {
-	s, err := split()
-	if err != nil {
-		return nil, err
-	}
+func newReaders(ctx context.Context, b *backup, large int, split func() (chunker.Splitter, error)) *readers {
 	cpus := runtime.GOMAXPROCS(0)
-	each := int64(2 * (s.Window() + slack))
 	r := &readers{
 		b: b, ctx: ctx, split: split,
-		jobs: make(chan *job, 4*b.o.ReadConcurrency), chunks: make(chan chunk, cpus),
-		large: make(chan *largeReader, min(max(b.o.MemoryBudget*3/8/each, 1), int64(b.o.ReadConcurrency))),
+		jobs: make(chan *job, 4*b.o.ReadConcurrency), chunks: make(chan chunk, cpus), large: make(chan *largeReader, large),
 	}
 	for range cap(r.large) {
 		r.large <- nil
@@ -79,7 +73,7 @@ func newReaders(ctx context.Context, b *backup, split func() (chunker.Splitter, 
 	for range cpus {
 		r.storing.Go(r.storeChunks)
 	}
-	return r, nil
+	return r
 }
 
 // stop waits for everything that was submitted.

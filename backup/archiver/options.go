@@ -81,7 +81,7 @@ type Options struct {
 	PackSize int
 	// ReadConcurrency is how many files are read at once. 0: twice the number of CPUs.
 	ReadConcurrency int
-	// MemoryBudget bounds all buffers, in bytes; the index comes on top. 0: 224 MiB. Below 64 MiB it is exceeded.
+	// MemoryBudget bounds all buffers, in bytes; the index comes on top. 0: 176 MiB. Below 64 MiB it is exceeded.
 	MemoryBudget int64
 	// Verify is what is read back before the commit.
 	Verify Verify
@@ -105,7 +105,7 @@ type Progress struct {
 }
 
 const (
-	defaultBudget  = 224 << 20
+	defaultBudget  = 176 << 20
 	defaultWrapper = "data"
 	defaultSample  = 8
 )
@@ -156,6 +156,12 @@ func (o Options) withDefaults() (Options, error) {
 		}
 	}
 	return o, nil
+}
+
+// share divides the memory budget: among readers of large files, which take each bytes of it, and the writer.
+func (o *Options) share(each int64) (large int, writer int64) {
+	large = int(min(max(o.MemoryBudget/4/each, 1), int64(o.ReadConcurrency), int64(runtime.GOMAXPROCS(0))))
+	return large, o.MemoryBudget - int64(large)*each
 }
 
 // excluded reports whether an entry is left out. rel is its path below the source, name its last element.

@@ -104,8 +104,8 @@ func TestPlanKeepsTheMemoryBudget(t *testing.T) {
 		want plan
 	}{
 		"default on 2 cores":  {WriterOptions{}, 2, plan{defaultPackSize, 4, 2}},
-		"default on 64 cores": {WriterOptions{}, 64, plan{defaultPackSize, 2, 5}},
-		"96 MiB":              {WriterOptions{MemoryBudget: 96 << 20}, 2, plan{defaultPackSize / 2, 2, 2}},
+		"default on 64 cores": {WriterOptions{}, 64, plan{defaultPackSize, 3, 6}},
+		"96 MiB":              {WriterOptions{MemoryBudget: 96 << 20}, 2, plan{defaultPackSize, 2, 2}},
 		"32 MiB":              {WriterOptions{MemoryBudget: 32 << 20}, 2, plan{minPackSize, 1, 1}},
 		"1 byte":              {WriterOptions{MemoryBudget: 1}, 8, plan{minPackSize, 1, 1}},
 		"plenty":              {WriterOptions{MemoryBudget: 1 << 30, Uploads: 8}, 4, plan{defaultPackSize, 8, 4}},
@@ -119,10 +119,7 @@ func TestPlanKeepsTheMemoryBudget(t *testing.T) {
 			if c.o.MemoryBudget == 0 {
 				budget = defaultBudget
 			}
-			used := int64(got.buffers()*got.packSize + got.workers*scratchSize)
-			if used > budget {
-				t.Errorf("%d bytes are used of %d", used, budget)
-			}
+			require.LessOrEqual(t, got.memory(), budget)
 		})
 	}
 }

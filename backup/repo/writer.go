@@ -46,8 +46,8 @@ type Writer struct {
 	ctx    context.Context
 	cancel context.CancelCauseFunc
 
-	buffers chan []byte   // of plan.packSize capacity; nil ones are not made yet
-	workers chan *scratch // nil ones are not made yet
+	buffers [TreeBlob + 1]*pool[[]byte] // for packs
+	workers *pool[*scratch]
 	uploads chan struct{} // a token per running upload
 	large   chan struct{} // a token for the one pack of a larger blob
 	slots   [TreeBlob + 1][]*slot
@@ -70,14 +70,10 @@ func (r *Repository) NewWriter(ctx context.Context, o *WriterOptions) *Writer {
 	}
 	w := &Writer{repo: r, o: *o, plan: makePlan(o, cpus()), inFlight: map[BlobHandle]struct{}{}}
 	w.ctx, w.cancel = context.WithCancelCause(ctx)
-	w.buffers = make(chan []byte, w.plan.buffers())
-	for range w.plan.buffers() {
-		w.buffers <- nil
-	}
-	w.workers = make(chan *scratch, w.plan.workers)
-	for range w.plan.workers {
-		w.workers <- nil
-	}
+	w.buffers[DataBlob] = newPool(w.plan.buffers(), func() []byte { return make([]byte, 0, w.plan.packSize) })
+	// There is far less of trees than of data: these grow when they have to.
+	w.buffers[TreeBlob] = newPool(treePacks, func() []byte { return make([]byte, 0, firstTrees) })
+	w.workers = newPool(w.plan.workers, func() *scratch { return newScratch(r.codec, o.Compression) })
 	w.uploads = make(chan struct{}, w.plan.uploads)
 	w.large = make(chan struct{}, 1)
 	w.slots[DataBlob] = []*slot{{}, {}}
@@ -136,16 +132,13 @@ func (w *Writer) claim(h BlobHandle) bool {
 }
 
 func (w *Writer) store(ctx context.Context, h BlobHandle, plain []byte) error {
-	worker, err := take(ctx, w, w.workers)
+	worker, err := w.workers.take(ctx, w.ctx)
 	if err != nil {
 		return err
 	}
-	if worker == nil {
-		worker = newScratch(w.repo.codec, w.o.Compression)
-	}
 	defer func() {
 		worker.trim()
-		w.workers <- worker
+		w.workers.give(worker)
 	}()
 	stored, plainLength, err := worker.encode(h.Type, plain, w.o.Compression, !w.o.NoVerify)
 	if err != nil {
@@ -157,16 +150,13 @@ func (w *Writer) store(ctx context.Context, h BlobHandle, plain []byte) error {
 	s := w.lockSlot(h.Type)
 	defer s.mu.Unlock()
 	if s.pack != nil && !s.pack.fits(1, len(stored)+crypto.Overhead, w.plan.packSize) {
-		w.upload(s.pack, func(p *openPack) { w.buffers <- p.buf })
+		w.upload(s.pack, w.release(h.Type))
 		s.pack = nil
 	}
 	if s.pack == nil {
-		buf, err := take(ctx, w, w.buffers)
+		buf, err := w.buffers[h.Type].take(ctx, w.ctx)
 		if err != nil {
 			return err
-		}
-		if buf == nil {
-			buf = make([]byte, 0, w.plan.packSize)
 		}
 		s.pack = newOpenPack(w.repo.cipher, buf)
 	}
@@ -189,17 +179,9 @@ func (w *Writer) storeLarge(ctx context.Context, h BlobHandle, stored []byte, pl
 	return nil
 }
 
-// take waits for one of a fixed number of things.
-func take[T any](ctx context.Context, w *Writer, from chan T) (T, error) {
-	var zero T
-	select {
-	case got := <-from:
-		return got, nil
-	case <-ctx.Done():
-		return zero, context.Cause(ctx)
-	case <-w.ctx.Done():
-		return zero, context.Cause(w.ctx)
-	}
+// release gives the buffer of a pack back.
+func (w *Writer) release(t BlobType) func(*openPack) {
+	return func(p *openPack) { w.buffers[t].give(p.buf) }
 }
 
 // lockSlot locks one of the slots of a type: by chance, so that the sizes of neighbouring blobs cannot be read off the
@@ -328,7 +310,8 @@ func (w *Writer) Flush(ctx context.Context) error {
 
 // closePacks uploads the open packs, those of one type as one if they fit.
 func (w *Writer) closePacks() {
-	for _, slots := range w.slots {
+	for t, slots := range w.slots {
+		release := w.release(BlobType(t))
 		var last *openPack
 		for _, s := range slots {
 			s.mu.Lock()
@@ -339,16 +322,16 @@ func (w *Writer) closePacks() {
 			case p == nil:
 			case last != nil && last.fits(len(p.blobs), len(p.buf), w.plan.packSize):
 				last.absorb(p)
-				w.buffers <- p.buf
+				release(p)
 			default:
 				if last != nil {
-					w.upload(last, func(p *openPack) { w.buffers <- p.buf })
+					w.upload(last, release)
 				}
 				last = p
 			}
 		}
 		if last != nil {
-			w.upload(last, func(p *openPack) { w.buffers <- p.buf })
+			w.upload(last, release)
 		}
 	}
 }

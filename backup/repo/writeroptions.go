@@ -9,8 +9,10 @@ const (
 	maxPackSize     = 128 << 20
 	defaultBudget   = 160 << 20
 	defaultUploads  = 4
-	openPacks       = 3        // two for data, one for trees
-	scratchSize     = 16 << 20 // what a worker needs for the largest chunks
+	dataPacks       = 2        // open at once
+	treePacks       = 2        // one open, one being uploaded
+	firstTrees      = 1 << 20  // of a pack of trees, in bytes
+	scratchSize     = 12 << 20 // what a worker needs for chunks of 4 MiB
 )
 
 // WriterOptions refines NewWriter. The zero value is right for most callers.
@@ -37,7 +39,7 @@ type plan struct {
 	packSize, uploads, workers int
 }
 
-// makePlan gives up parallel uploads down to two, then pack size, then the second upload.
+// makePlan gives up parallel uploads down to two, then half of the pack size, the second upload, and more pack size.
 func makePlan(o *WriterOptions, cpus int) plan {
 	budget := o.MemoryBudget
 	if budget <= 0 {
@@ -54,20 +56,28 @@ func makePlan(o *WriterOptions, cpus int) plan {
 	for p.workers > 1 && int64(p.workers*scratchSize) > budget/2 {
 		p.workers--
 	}
-	left := budget - int64(p.workers*scratchSize)
-	fits := func() bool { return int64((openPacks+p.uploads)*p.packSize) <= left }
+	fits := func() bool { return p.memory() <= budget }
 	for p.uploads > 2 && !fits() {
 		p.uploads--
 	}
-	for p.packSize > minPackSize && !fits() {
+	if !fits() {
 		p.packSize = max(minPackSize, p.packSize/2)
 	}
 	for p.uploads > 1 && !fits() {
 		p.uploads--
 	}
+	for p.packSize > minPackSize && !fits() {
+		p.packSize = max(minPackSize, p.packSize/2)
+	}
 	return p
 }
 
-func (p plan) buffers() int { return openPacks + p.uploads }
+// buffers is how many packs of data there are at once.
+func (p plan) buffers() int { return dataPacks + p.uploads }
+
+// memory is what the plan takes in bytes. Trees rarely take more than half a pack.
+func (p plan) memory() int64 {
+	return int64(p.buffers()*p.packSize) + int64(p.packSize/2) + int64(p.workers*scratchSize)
+}
 
 func cpus() int { return runtime.GOMAXPROCS(0) }
