@@ -107,7 +107,7 @@ func (t *tool) backup(ctx context.Context, folder string, f backupFlags) error {
 	if err != nil {
 		return err
 	}
-	o.ProgramVersion, o.Time = "pvcbackup "+t.Version, t.Now()
+	o.ProgramVersion, o.Time, o.MemoryBudget = "pvcbackup "+t.Version, t.Now(), t.memory.budget()
 	start := t.Now()
 	return t.with(ctx, storing, func(ctx context.Context, s *session) error {
 		meter := t.meter("reading")

@@ -26,6 +26,12 @@ type Options struct {
 	Version string
 	// Terminal says that Stderr is one, so that progress may be a line that changes.
 	Terminal bool
+	// Memory is how much the process may take in total, in bytes, if that is less than 256 MiB: a container's limit. The
+	// flag --memory goes first. 0 means 256 MiB.
+	Memory int64
+	// LimitMemory is told how much the process is going to take, in bytes, and makes the runtime collect garbage in time;
+	// more than once if an index is large. nil means that nobody is told.
+	LimitMemory func(total int64)
 	// Now tells the time; nil means time.Now.
 	Now func() time.Time
 }
@@ -40,7 +46,7 @@ func newTool(o Options) *tool {
 	if o.Version == "" {
 		o.Version = "dev"
 	}
-	return &tool{Options: o}
+	return &tool{Options: o, memory: memory{limit: o.LimitMemory}}
 }
 
 func (t *tool) run(ctx context.Context, args []string) int {
@@ -58,6 +64,7 @@ type tool struct {
 	passwordFile string
 	json         bool
 	lockWait     time.Duration
+	memory       memory
 	noLock       bool
 	// moverWait, scrypt and clock replace moverLockWait, the cost of keys, and the repository's time in tests.
 	moverWait time.Duration
@@ -84,13 +91,17 @@ func (t *tool) root() *cobra.Command {
 	flags.StringVarP(&t.repo, "repo", "r", t.Getenv(contract.EnvRepository), "URL of the repository ($"+contract.EnvRepository+")")
 	flags.StringVar(&t.passwordFile, "password-file", "", "file that holds the password (default: $"+contract.EnvPassword+")")
 	flags.BoolVar(&t.json, "json", false, "print JSON")
+	flags.IntVar(&t.memory.flag, "memory", 0, "most memory to take, in MiB, at least 128 (default: 256, or the container's limit if that is less)")
 	flags.DurationVar(&t.lockWait, "lock-wait", time.Minute, "how long to wait for a locked repository")
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usage(err) })
 	root.AddCommand(t.initCommand(), t.backupCommand(), t.snapshotsCommand(), t.restoreCommand(), t.lsCommand(),
 		t.checkCommand(), t.forgetCommand(), t.pruneCommand(), t.keysCommand(), t.unlockCommand(), t.reposCommand(),
 		t.dumpCommand(), t.diffCommand(), t.statsCommand(), t.copyCommand(), t.repairCommand(), t.catCommand(), t.listCommand(),
 		t.versionCommand(), t.moverCommand())
-	root.PersistentPreRun = func(cmd *cobra.Command, _ []string) { t.command = cmd.Name() }
+	root.PersistentPreRunE = func(cmd *cobra.Command, _ []string) error {
+		t.command = cmd.Name()
+		return t.memory.divide(t.Memory)
+	}
 	root.Args = cobra.NoArgs // an unknown command
 	root.RunE = func(*cobra.Command, []string) error { return usage(errors.New("no command: see pvcbackup --help")) }
 	root.CompletionOptions.HiddenDefaultCmd = true

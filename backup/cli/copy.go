@@ -64,6 +64,7 @@ func (t *tool) copy(
 	ctx context.Context, from, to *repo.Repository, snapshots []repo.SnapshotInfo, o copier.Options,
 ) error {
 	start, meter := t.Now(), t.meter("copying")
+	o.MemoryBudget = t.memory.budget()
 	o.Progress = func(p copier.Progress) { meter.bytes(int64(p.Bytes), int64(p.TotalBytes)) }
 	result, err := copier.Copy(ctx, from, to, snapshots, o)
 	meter.stop()

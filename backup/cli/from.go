@@ -45,7 +45,7 @@ func (t *tool) openFrom(ctx context.Context, f fromFlags) (*session, error) {
 	if err != nil {
 		return nil, fmt.Errorf("the repository to copy from: %w", err)
 	}
-	r, err := repo.Open(ctx, store, password, &repo.OpenOptions{Clock: t.clock})
+	r, err := repo.Open(ctx, store, password, &repo.OpenOptions{Clock: t.clock, OnIndex: t.memory.grown})
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("the repository to copy from: %w", err), store.Close())
 	}

@@ -128,7 +128,7 @@ func (m *mover) open(ctx context.Context, store *blobstore.Store) (*repo.Reposit
 	if err != nil {
 		return nil, err
 	}
-	r, err := repo.Open(ctx, store, password, &repo.OpenOptions{Clock: m.clock})
+	r, err := repo.Open(ctx, store, password, &repo.OpenOptions{Clock: m.clock, OnIndex: m.memory.grown})
 	if m.mayInitialize() && (errors.Is(err, repo.ErrAbsent) || errors.Is(err, repo.ErrHalfInitialised)) {
 		r, err = m.initialize(ctx, store, password)
 	}
@@ -171,7 +171,7 @@ func (m *mover) initialize(ctx context.Context, store *blobstore.Store, password
 
 func (m *mover) create(ctx context.Context, store *blobstore.Store, password string) (*repo.Repository, error) {
 	r, err := repo.Init(ctx, store, password, &repo.InitOptions{
-		OpenOptions: repo.OpenOptions{Clock: m.clock},
+		OpenOptions: repo.OpenOptions{Clock: m.clock, OnIndex: m.memory.grown},
 		Owner:       m.request.Backup.Owner,
 		KeyOptions:  repo.KeyOptions{Username: "pvcbackup", Hostname: m.request.Identity.Host, Scrypt: m.scrypt},
 	})

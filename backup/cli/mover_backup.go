@@ -30,6 +30,7 @@ func (m *mover) backup(ctx context.Context, store *blobstore.Store) error {
 			Host: m.request.Identity.Host, Path: m.request.Identity.Path, Tags: request.Tags, Time: request.Time,
 			RunName: request.Run, ProgramVersion: "pvcbackup " + m.Version,
 			Verify: archiver.Verify{SampleBlobs: request.SampleBlobs}, Progress: meter.archiver, CountTotals: true,
+			MemoryBudget: m.memory.budget(),
 		})
 		if err != nil {
 			return err

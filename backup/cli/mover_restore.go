@@ -58,7 +58,7 @@ func (m *mover) restoreFrom(ctx context.Context, s *session, target string, over
 	meter := m.meter("restoring")
 	defer meter.stop()
 	done, err := restorer.Restore(ctx, s.repository, chosen.ID, target, restorer.Options{
-		Path: request.Path, Overwrite: overwrite, Progress: meter.restorer,
+		Path: request.Path, Overwrite: overwrite, Progress: meter.restorer, MemoryBudget: m.memory.budget(),
 	})
 	if err != nil {
 		return err

@@ -77,7 +77,7 @@ func (t *tool) restore(ctx context.Context, id string, f restoreFlags) error {
 	if err != nil {
 		return err
 	}
-	o := restorer.Options{Path: f.below, DryRun: f.dryRun, SkipOwners: f.noOwners}
+	o := restorer.Options{Path: f.below, DryRun: f.dryRun, SkipOwners: f.noOwners, MemoryBudget: t.memory.budget()}
 	if o.Overwrite, err = named(overwriteFlags, "overwrite", f.overwrite); err != nil {
 		return err
 	}

@@ -53,7 +53,7 @@ func (t *tool) open(ctx context.Context) (*session, error) {
 	if err != nil {
 		return nil, err
 	}
-	r, err := repo.Open(ctx, store, password, &repo.OpenOptions{Clock: t.clock})
+	r, err := repo.Open(ctx, store, password, &repo.OpenOptions{Clock: t.clock, OnIndex: t.memory.grown})
 	if err != nil {
 		return nil, errors.Join(err, store.Close())
 	}

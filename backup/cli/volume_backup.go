@@ -82,7 +82,7 @@ func (t *tool) backupVolume(ctx context.Context, source string, f backupFlags) e
 	}
 	o := blockdev.Options{
 		Host: f.host, Path: filepath.Clean(f.path), Tags: f.tags, Handle: f.volume.handle,
-		ProgramVersion: "pvcbackup " + t.Version, Time: t.Now(),
+		ProgramVersion: "pvcbackup " + t.Version, Time: t.Now(), MemoryBudget: t.memory.budget(),
 	}
 	if o.Compression, err = named(compressions, "compression", f.compression); err != nil {
 		return err

@@ -68,7 +68,7 @@ func (t *tool) restoreVolume(ctx context.Context, id string, f restoreFlags) err
 		}
 		t.sayWhich(chosen)
 		meter := t.meter("restoring")
-		o.Progress = meter.volume
+		o.Progress, o.MemoryBudget = meter.volume, t.memory.budget()
 		done, err := restore(ctx, s.repository, chosen.ID, target, o)
 		meter.stop()
 		if err != nil {

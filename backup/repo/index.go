@@ -5,6 +5,7 @@ import (
 	"iter"
 	"slices"
 	"sync"
+	"unsafe"
 )
 
 // index knows where blobs are. It takes about 60 bytes per blob: hash tables of 32-bit numbers over entries that never
@@ -26,6 +27,11 @@ func (x *index) add(pack ID, blobs []PackedBlob) {
 	for _, b := range blobs {
 		x.tables[b.Type].add(entry{b.ID, number, b.Offset, b.Length, b.PlainLength})
 	}
+}
+
+// memory is what the index takes, in bytes.
+func (x *index) memory() int64 {
+	return x.packs.memory() + x.tables[DataBlob].memory() + x.tables[TreeBlob].memory()
 }
 
 // Location is one place where a blob is.
@@ -116,6 +122,12 @@ func (t *table) len() int {
 	t.mu.RLock()
 	defer t.mu.RUnlock()
 	return int(t.count)
+}
+
+func (t *table) memory() int64 {
+	t.mu.RLock()
+	defer t.mu.RUnlock()
+	return int64(len(t.blocks))*int64(unsafe.Sizeof([blockSize]entry{})) + 4*int64(cap(t.slots))
 }
 
 // add returns the number of the entry, which is an old one if there is an equal one.

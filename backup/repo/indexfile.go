@@ -197,8 +197,11 @@ func (r *Repository) loadIndexOnce(ctx context.Context) error {
 		loaded[f.ID] = struct{}{}
 	}
 	r.mu.Lock()
-	defer r.mu.Unlock()
 	r.idx, r.indexFiles = fresh, loaded
+	r.mu.Unlock()
+	if r.onIndex != nil {
+		r.onIndex(fresh.memory())
+	}
 	return nil
 }
 

@@ -15,6 +15,7 @@ type Repository struct {
 	store       *gate
 	clock       Clock
 	connections int
+	onIndex     func(bytes int64)
 
 	config     config
 	polynomial uint64
@@ -34,6 +35,8 @@ type OpenOptions struct {
 	KeyHint ID
 	// Connections is how many requests loading sends at once. 0: 4.
 	Connections int
+	// OnIndex is told how much memory an index takes that was loaded, in bytes. nil: nobody is.
+	OnIndex func(bytes int64)
 	// Clock is for tests. nil: the time of day.
 	Clock Clock
 }
@@ -59,7 +62,7 @@ func Open(ctx context.Context, s Store, password string, o *OpenOptions) (*Repos
 	for _, name := range candidates {
 		r, err := openWith(ctx, s, name, password, sealed)
 		if err == nil {
-			r.clock, r.connections, r.idx = o.Clock, o.Connections, newIndex()
+			r.clock, r.connections, r.onIndex, r.idx = o.Clock, o.Connections, o.OnIndex, newIndex()
 			if r.clock == nil {
 				r.clock = wallClock{}
 			}

@@ -24,13 +24,14 @@ func main() {
 }
 
 func run() int {
-	limitMemory(os.Getenv, os.ReadFile, debug.SetMemoryLimit)
+	container := containerMemory(os.ReadFile)
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, syscall.SIGINT)
 	defer stop()
 	// The first signal ends the work in good order, the second one ends the process.
 	context.AfterFunc(ctx, stop)
 	return cli.Run(ctx, os.Args[1:], cli.Options{
 		Openers: all.Openers(), Stdout: os.Stdout, Stderr: os.Stderr, Getenv: os.Getenv,
+		Memory: container, LimitMemory: runtimeLimit(os.Getenv, container),
 		Version: programVersion(), Terminal: term.IsTerminal(int(os.Stderr.Fd())),
 	})
 }
