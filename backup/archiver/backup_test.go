@@ -590,3 +590,20 @@ func TestSnapshotsSayHowTheyWereMade(t *testing.T) {
 	o.Chunker, o.Time = "", slot.Add(time.Hour)
 	require.Equal(t, Fixed, run(t, r, source, o).Chunker, "what the parent used is used again")
 }
+
+func TestAFileThatSaysThatItIsEmptyIsReadAllTheSame(t *testing.T) {
+	r, _ := initRepository(t)
+	b := newBackup(t, r)
+	dirfd, err := openSource("/proc/self")
+	require.NoError(t, err)
+	defer unix.Close(dirfd)
+	st, err := fsmeta.Lstat(dirfd, "limits")
+	require.NoError(t, err)
+	require.Zero(t, st.Size)
+	p, err := b.readers.submit(dirfd, &entry{path: "limits", name: "limits", st: st})
+	require.NoError(t, err)
+	node, err := p.wait(t.Context())
+	require.NoError(t, err)
+	require.NotEmpty(t, node.Content)
+	require.NotZero(t, node.Size)
+}

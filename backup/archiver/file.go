@@ -180,7 +180,11 @@ func (e *readError) Unwrap() error { return e.err }
 func (r *readers) content(fd int, node *tree.Node, small []byte) (uint64, error) {
 	node.Content = []repo.ID{}
 	if node.Size <= smallFile {
-		n, err := readFull(fd, small, 0)
+		enough := int(node.Size)
+		if enough == 0 { // which some filesystems say of every file
+			enough = len(small)
+		}
+		n, err := readFull(fd, small, 0, enough)
 		if err != nil || n == 0 {
 			return 0, err
 		}
@@ -216,10 +220,11 @@ func (r *readers) largeContent(fd int, node *tree.Node) (uint64, error) {
 	return l.read(fd, node)
 }
 
-// readFull reads at an offset until buf is full or the file ends.
-func readFull(fd int, buf []byte, offset int64) (int, error) {
+// readFull reads at an offset until buf is full, the file ends, or there is exactly enough: what comes after that shows
+// in the file's size.
+func readFull(fd int, buf []byte, offset int64, enough int) (int, error) {
 	done := 0
-	for done < len(buf) {
+	for done < len(buf) && done != enough {
 		var n int
 		err := fsmeta.Retry(func() (err error) {
 			n, err = unix.Pread(fd, buf[done:], offset+int64(done))
@@ -427,5 +432,5 @@ func (h *holes) read(buf []byte, offset int64) (int, error) {
 		clear(buf)
 		return len(buf), nil
 	}
-	return readFull(h.fd, buf, offset)
+	return readFull(h.fd, buf, offset, len(buf))
 }

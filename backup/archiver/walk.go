@@ -89,7 +89,7 @@ func (w *walk) dir(fd int, e *entry) (*tree.Node, error) {
 
 // children puts the nodes of all entries into the queue.
 func (w *walk) children(fd int, e *entry, nodes *nodeQueue) error {
-	names, err := fsmeta.Names(fd)
+	entries, err := fsmeta.Entries(fd)
 	if err != nil {
 		return w.skip(e.path, err)
 	}
@@ -101,24 +101,16 @@ func (w *walk) children(fd int, e *entry, nodes *nodeQueue) error {
 	if err != nil {
 		return err
 	}
-	for _, name := range names {
+	for _, listed := range entries {
 		if err := w.ctx.Err(); err != nil {
 			return context.Cause(w.ctx)
 		}
-		child := &entry{path: join(e.path, name), name: name}
+		name := listed.Name
+		child := &entry{path: join(e.path, name), name: name, previous: previous.find(name)}
 		if w.o.excluded(child.path, name) || child.path == lostAndFound && leaveOut(fd) {
 			continue
 		}
-		if child.st, err = fsmeta.Lstat(fd, name); err != nil {
-			if err := w.skip(child.path, err); err != nil {
-				return err
-			}
-			continue
-		}
-		if child.previous = previous.find(name); child.previous != nil && child.previous.Type != fsmeta.TypeOf(&child.st) {
-			child.previous = nil
-		}
-		p, err := w.save(fd, child)
+		p, err := w.child(fd, child, listed.Regular)
 		if err != nil {
 			return err
 		}
@@ -134,6 +126,21 @@ func join(dir, name string) string {
 		return name
 	}
 	return dir + "/" + name
+}
+
+// child looks at an entry and begins to store it. A new file is looked at when it is open.
+func (w *walk) child(fd int, e *entry, regular bool) (*promise, error) {
+	if regular && e.previous == nil {
+		return w.readers.submit(fd, e)
+	}
+	var err error
+	if e.st, err = fsmeta.Lstat(fd, e.name); err != nil {
+		return &promise{}, w.skip(e.path, err)
+	}
+	if e.previous != nil && e.previous.Type != fsmeta.TypeOf(&e.st) {
+		e.previous = nil
+	}
+	return w.save(fd, e)
 }
 
 // save begins to store one entry of the directory open as fd, which stays open until the promise is kept.

@@ -1,9 +1,12 @@
 package fsmeta
 
 import (
+	"bytes"
+	"encoding/binary"
 	"errors"
 	"io/fs"
 	"slices"
+	"strings"
 	"time"
 
 	"example.com/pvcbackup/backup/repo/tree"
@@ -51,12 +54,32 @@ func Fstat(fd int) (st unix.Stat_t, err error) {
 	return st, err
 }
 
+// Entry is what a directory says of one of its entries.
+type Entry struct {
+	Name string
+	// Regular says that it is a file. Filesystems may leave it open, and the entry may be replaced at any time.
+	Regular bool
+}
+
 // Names lists a directory, sorted by raw bytes, from its beginning.
 func Names(dirfd int) ([]string, error) {
+	entries, err := Entries(dirfd)
+	if err != nil {
+		return nil, err
+	}
+	names := make([]string, len(entries))
+	for i, e := range entries {
+		names[i] = e.Name
+	}
+	return names, nil
+}
+
+// Entries lists a directory, sorted by raw names, from its beginning.
+func Entries(dirfd int) ([]Entry, error) {
 	if _, err := unix.Seek(dirfd, 0, unix.SEEK_SET); err != nil {
 		return nil, err
 	}
-	var names []string
+	var entries []Entry
 	buf := make([]byte, 64<<10)
 	for {
 		var n int
@@ -68,11 +91,29 @@ func Names(dirfd int) ([]string, error) {
 			return nil, err
 		}
 		if n <= 0 {
-			slices.Sort(names)
-			return names, nil
+			slices.SortFunc(entries, func(a, b Entry) int { return strings.Compare(a.Name, b.Name) })
+			return entries, nil
 		}
-		_, _, names = unix.ParseDirent(buf[:n], -1, names)
+		entries = appendEntries(entries, buf[:n])
 	}
+}
+
+// direntHead is what comes before the name in the kernel's struct linux_dirent64: inode, offset, record length, type.
+const direntHead = 8 + 8 + 2 + 1
+
+func appendEntries(entries []Entry, buf []byte) []Entry {
+	for len(buf) > direntHead {
+		length := int(binary.NativeEndian.Uint16(buf[16:]))
+		if length <= direntHead || length > len(buf) {
+			break
+		}
+		name, _, _ := bytes.Cut(buf[direntHead:length], []byte{0})
+		if s := string(name); s != "." && s != ".." {
+			entries = append(entries, Entry{Name: s, Regular: buf[18] == unix.DT_REG})
+		}
+		buf = buf[length:]
+	}
+	return entries
 }
 
 // TypeOf returns the type of a node, or "" for what no tree can hold.

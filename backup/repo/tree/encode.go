@@ -79,14 +79,17 @@ func appendNode(b []byte, n *Node) ([]byte, error) {
 	b = append(b, `,"type":`...)
 	b = appendString(b, string(n.Type))
 	b = appendUint(b, `,"mode":`, uint64(n.Mode), true)
-	for _, t := range [...]struct {
-		key  string
-		time time.Time
-	}{{`,"mtime":"`, n.ModTime}, {`,"atime":"`, n.AccessTime}, {`,"ctime":"`, n.ChangeTime}} {
-		b = append(b, t.key...)
-		b = clampTime(t.time).AppendFormat(b, time.RFC3339Nano)
-		b = append(b, '"')
+	b = append(b, `,"mtime":`...)
+	start := len(b)
+	b = appendTime(b, n.ModTime)
+	modified := b[start:]
+	b = append(b, `,"atime":`...)
+	if n.AccessTime == n.ModTime { // nearly always, and formatting is dear
+		b = append(b, modified...)
+	} else {
+		b = appendTime(b, n.AccessTime)
 	}
+	b = appendTime(append(b, `,"ctime":`...), n.ChangeTime)
 	b = appendUint(b, `,"uid":`, uint64(n.UID), false)
 	b = appendUint(b, `,"gid":`, uint64(n.GID), false)
 	b = appendText(b, `,"user":`, n.User)
@@ -116,6 +119,10 @@ func appendNode(b []byte, n *Node) ([]byte, error) {
 	}
 	b = appendText(b, `,"error":`, n.Error)
 	return append(b, '}'), nil
+}
+
+func appendTime(b []byte, t time.Time) []byte {
+	return append(clampTime(t).AppendFormat(append(b, '"'), time.RFC3339Nano), '"')
 }
 
 func appendUint(b []byte, key string, v uint64, omitZero bool) []byte {
