@@ -103,7 +103,7 @@ func TestARunAsksNoMoreOfTheStoreThanItNeeds(t *testing.T) {
 	}), again.requests); diff != "" {
 		t.Errorf("again: -want +got:\n%s", diff)
 	}
-	require.LessOrEqual(t, again.requests["get data"], 6+8, "the six trees of the parent, and a sample")
+	require.LessOrEqual(t, again.requests["get data"], 4+8, "the trees of the parent, together, and a sample")
 }
 
 func TestARunWritesNoMoreObjectsThanRestic(t *testing.T) {

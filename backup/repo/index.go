@@ -13,6 +13,9 @@ import (
 type index struct {
 	tables [TreeBlob + 1]table
 	packs  table // of entries with an id only; an entry's number is the pack's
+
+	once sync.Once
+	ends map[ID]uint64 // where the last tree of a pack ends, for the packs that there were at the first look
 }
 
 func newIndex() *index { return &index{} }
@@ -66,6 +69,28 @@ func (x *index) first(h BlobHandle) (PackedBlob, bool) {
 
 func (e entry) blob(t BlobType) PackedBlob {
 	return PackedBlob{BlobHandle{t, e.id}, e.offset, e.length, e.plain}
+}
+
+// treeEnd returns where the last tree of a pack ends, or 0 if that is not known.
+func (x *index) treeEnd(pack ID) uint64 {
+	x.once.Do(func() {
+		t := &x.tables[TreeBlob]
+		t.mu.RLock()
+		defer t.mu.RUnlock()
+		ends := make([]uint64, x.packs.len())
+		for n := range t.count {
+			if e := t.at(n); int(e.pack) < len(ends) {
+				ends[e.pack] = max(ends[e.pack], uint64(e.offset)+uint64(e.length))
+			}
+		}
+		x.ends = map[ID]uint64{}
+		for n, end := range ends {
+			if end > 0 {
+				x.ends[x.packs.get(uint32(n)).id] = end
+			}
+		}
+	})
+	return x.ends[pack]
 }
 
 // byPack yields the packs in the order in which they were added, each with its blobs by offset. Packs without blobs are

@@ -43,7 +43,7 @@ func (r *Repository) loadAny(ctx context.Context, h BlobHandle, places []Locatio
 // loadCopy reads one copy, and once more if it comes damaged: transfers fail more often than disks.
 func (r *Repository) loadCopy(ctx context.Context, place Location, buf []byte) ([]byte, error) {
 	for attempt := 1; ; attempt++ {
-		sealed, err := r.readRange(ctx, place.Pack, place.Offset, place.Length)
+		sealed, err := r.sealed(ctx, place, attempt == 1)
 		if err != nil {
 			return nil, err
 		}
@@ -52,6 +52,13 @@ func (r *Repository) loadCopy(ctx context.Context, place Location, buf []byte) (
 			return plain, err
 		}
 	}
+}
+
+func (r *Repository) sealed(ctx context.Context, place Location, first bool) ([]byte, error) {
+	if first && place.Type == TreeBlob {
+		return r.trees.sealed(ctx, r, place)
+	}
+	return r.readRange(ctx, place.Pack, place.Offset, place.Length)
 }
 
 func (r *Repository) readRange(ctx context.Context, pack ID, offset, length uint32) ([]byte, error) {

@@ -23,6 +23,7 @@ type Repository struct {
 	cipher     *crypto.Cipher
 	keyID      ID
 	codec      *codec
+	trees      treeReads
 
 	mu         sync.Mutex
 	idx        *index
