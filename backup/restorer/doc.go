@@ -18,6 +18,8 @@
 //     after writing, unless SkipVerify), and with its type, size and mode, and that it was flushed to the filesystem.
 //     What the process was not permitted to restore is counted in the result, and named: owners, special mode bits,
 //     attributes, devices.
+//   - Where the repository is damaged everything else is restored, the error names what is missing (DamageError), and of
+//     a file that is damaged nothing that was written stays.
 //   - Nothing outside the target is touched, whatever names and symlinks are in the snapshot or the target.
 //   - A target that is not empty (lost+found does not count) is refused unless a policy for what exists is chosen.
 //   - A restore that was interrupted can be started again with IfChanged: it keeps what is finished, and of the files

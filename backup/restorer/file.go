@@ -18,8 +18,12 @@ import (
 )
 
 const (
+	// A batch holds as much as this, at first, and then twice as much as the one before, up to that: what is small is
+	// divided among the workers, and what is large takes few requests.
+	firstBatch = 4 << 20
 	batchBytes = 32 << 20
-	batchFiles = 128
+	batchFiles = 16 << 10
+	batchOpen  = 128 // files that are open until the batch is done
 	holeBlock  = 64 << 10
 	// readBackSize is how much of a chunk is read back at once: what a processor's cache holds beside it.
 	readBackSize = 256 << 10
@@ -39,6 +43,7 @@ type file struct {
 	kept  bool   // it is equal, and only its metadata is to be set
 	have  []bool // chunks of its content that an interrupted restore has written; nil for none
 	parts atomic.Int64
+	lost  atomic.Bool // the repository does not have all of it
 }
 
 // part is a stretch of a file: the chunks of its content from one to another.
@@ -50,11 +55,16 @@ type part struct {
 
 // batch is what one worker fetches and writes in one go.
 type batch struct {
-	parts []part
-	bytes int64
+	parts        []part
+	bytes, limit int64
+	open         int
 }
 
-func newBatch() *batch { return &batch{} }
+func newBatch(limit int64) *batch { return &batch{limit: min(limit, batchBytes)} }
+
+func (b *batch) full() bool {
+	return b.bytes >= b.limit || len(b.parts) >= batchFiles || b.open >= batchOpen
+}
 
 // close gives up what a batch leaves open; after a success there is nothing.
 func (b *batch) close() {
@@ -66,7 +76,8 @@ func (b *batch) close() {
 	}
 }
 
-// file plans one file. It refuses content that is not in the index, or whose length is not the file's.
+// file plans one file. It leaves out one with content that is not in the index, and refuses one whose content does not
+// have its length.
 func (r *restore) file(ctx context.Context, rel string, n *tree.Node) error {
 	f := &file{rel: rel, node: n, fd: -1}
 	p := part{f: f}
@@ -75,7 +86,9 @@ func (r *restore) file(ctx context.Context, rel string, n *tree.Node) error {
 	for i, c := range n.Content {
 		size, ok := r.repo.BlobSize(repo.BlobHandle{Type: repo.DataBlob, ID: c})
 		if !ok {
-			return fmt.Errorf("%.300q: %v: %w", rel, repo.BlobHandle{Type: repo.DataBlob, ID: c}, repo.ErrNotFound)
+			r.tally.planned[files].Add(^uint64(0))
+			r.damage.add(rel, n, fmt.Errorf("%.300q: %v (%s): %w in the index", rel, repo.BlobHandle{Type: repo.DataBlob, ID: c}, c, repo.ErrNotFound))
+			return nil
 		}
 		if offset-p.offset+int64(size) > batchBytes && i > p.from && c != zeroChunk {
 			p.to = i
@@ -101,7 +114,10 @@ func (r *restore) file(ctx context.Context, rel string, n *tree.Node) error {
 		}
 		r.open.parts = append(r.open.parts, p)
 		r.open.bytes += end - p.offset
-		if r.open.bytes >= batchBytes || len(r.open.parts) >= batchFiles {
+		if !r.atOnce(f) {
+			r.open.open++
+		}
+		if r.open.full() {
 			if err := r.send(ctx); err != nil {
 				f.parts.Add(int64(i + 1 - len(parts))) // nobody will see the others
 				return err
@@ -114,7 +130,7 @@ func (r *restore) file(ctx context.Context, rel string, n *tree.Node) error {
 func (r *restore) send(ctx context.Context) error {
 	select {
 	case r.batches <- r.open:
-		r.open = newBatch()
+		r.open = newBatch(2 * r.open.limit)
 		return nil
 	case <-ctx.Done():
 		return context.Cause(ctx)
@@ -131,12 +147,29 @@ type worker struct {
 type place struct {
 	f      *file
 	offset int64
+	part   *part // of a file that is written at once; nil otherwise
+}
+
+// atOnce reports whether a file is made, written and completed when its only chunk arrives. One that may exist has to be
+// looked at before anything is fetched.
+func (r *restore) atOnce(f *file) bool {
+	fresh := r.o.Overwrite == RefuseNonEmpty || r.o.Overwrite == Always
+	return fresh && len(f.node.Content) == 1 && f.node.Content[0] != zeroChunk
 }
 
 func (w *worker) batch(ctx context.Context, b *batch) error {
 	places := map[repo.BlobHandle][]place{}
 	var handles []repo.BlobHandle
-	for _, p := range b.parts {
+	for i := range b.parts {
+		p := &b.parts[i]
+		if w.atOnce(p.f) {
+			h := repo.BlobHandle{Type: repo.DataBlob, ID: p.f.node.Content[0]}
+			if places[h] == nil {
+				handles = append(handles, h)
+			}
+			places[h] = append(places[h], place{f: p.f, part: p})
+			continue
+		}
 		if err := w.prepare(p.f); err != nil {
 			return err
 		}
@@ -166,22 +199,29 @@ func (w *worker) batch(ctx context.Context, b *batch) error {
 			}
 		}
 	}
-	err := w.repo.LoadBlobs(ctx, handles, func(h repo.BlobHandle, data []byte) error {
+	put := func(h repo.BlobHandle, data []byte) error {
 		for _, at := range places[h] {
-			if err := w.write(at.f, data, at.offset); err != nil {
-				return err
+			if at.part != nil && at.part.f == nil {
+				continue // it is complete since before a chunk turned out to be damaged
 			}
-			if err := w.readBack(at.f, data, at.offset); err != nil {
+			if err := w.chunk(at, data); err != nil {
 				return err
 			}
 		}
 		return nil
-	})
+	}
+	err := w.repo.LoadBlobs(ctx, handles, put)
+	if lasting(err) {
+		err = w.salvage(ctx, handles, places, put)
+	}
 	if err != nil {
 		return err
 	}
 	for i := range b.parts {
 		p := &b.parts[i]
+		if p.f == nil {
+			continue // it was written at once
+		}
 		if err := w.verifyHoles(*p); err != nil {
 			return err
 		}
@@ -191,6 +231,47 @@ func (w *worker) batch(ctx context.Context, b *batch) error {
 			if err := w.complete(f); err != nil {
 				return err
 			}
+		}
+	}
+	return nil
+}
+
+// chunk writes a chunk where it belongs, and with it the whole file if it has no other.
+func (w *worker) chunk(at place, data []byte) error {
+	if at.part != nil {
+		if err := w.prepare(at.f); err != nil {
+			return err
+		}
+		w.tally.written.Add(uint64(len(data)))
+	}
+	if err := w.write(at.f, data, at.offset); err != nil {
+		return err
+	}
+	if err := w.readBack(at.f, data, at.offset); err != nil {
+		return err
+	}
+	if at.part == nil {
+		return nil
+	}
+	at.part.f = nil // done, and none of close's business
+	return w.complete(at.f)
+}
+
+// salvage loads one blob after the other, and gives up only the files that need those that are damaged.
+func (w *worker) salvage(ctx context.Context, handles []repo.BlobHandle, places map[repo.BlobHandle][]place, put func(repo.BlobHandle, []byte) error) error {
+	for _, h := range handles {
+		data, err := w.repo.LoadBlob(ctx, h, nil)
+		if lasting(err) {
+			for _, at := range places[h] {
+				w.lose(at.f, err)
+			}
+			continue
+		}
+		if err == nil {
+			err = put(h, data)
+		}
+		if err != nil {
+			return err
 		}
 	}
 	return nil
@@ -460,6 +541,9 @@ func readFull(fd int, buf []byte, offset int64) (int, error) {
 
 // complete sets the metadata of a file whose content is there, and closes it.
 func (w *worker) complete(f *file) error {
+	if f.lost.Load() {
+		return w.discard(f)
+	}
 	if !f.ready && !f.kept {
 		w.tally.skipped.Add(1)
 		w.tally.planned[files].Add(^uint64(0))

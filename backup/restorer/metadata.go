@@ -16,12 +16,12 @@ import (
 // metadata sets owner, attributes, mode and times of an entry, in this order: a change of owner clears setuid and file
 // capabilities, and an ACL is masked by the mode. Then it compares. fd is the entry if it is open, else -1.
 func (r *restore) metadata(dirfd int, name string, fd int, rel string, n *tree.Node) error {
-	st, err := fsmeta.Lstat(dirfd, name)
+	st, err := look(dirfd, name, fd)
 	if err != nil {
 		return err
 	}
 	owned := r.owner(dirfd, name, rel, n, &st)
-	if err := r.attributes(dirfd, name, rel, n, &st); err != nil {
+	if err := r.attributes(dirfd, name, fd, rel, n, &st); err != nil {
 		return err
 	}
 	mode := n.Mode
@@ -42,7 +42,15 @@ func (r *restore) metadata(dirfd int, name string, fd int, rel string, n *tree.N
 	if err := setTimes(dirfd, name, n); err != nil {
 		return fmt.Errorf("set the times: %w", err)
 	}
-	return r.compare(dirfd, name, rel, n, mode)
+	return r.compare(dirfd, name, fd, rel, n, mode)
+}
+
+// look describes an entry, by its open file if there is one.
+func look(dirfd int, name string, fd int) (unix.Stat_t, error) {
+	if fd >= 0 {
+		return fsmeta.Fstat(fd)
+	}
+	return fsmeta.Lstat(dirfd, name)
 }
 
 // owner reports whether the entry has the owner of the snapshot now.
@@ -89,10 +97,19 @@ func timespec(t time.Time) unix.Timespec {
 
 // attributes makes the extended attributes those of the snapshot. What is not permitted is counted. Labels that the
 // system gives by itself are not removed.
-func (r *restore) attributes(dirfd int, name, rel string, n *tree.Node, st *unix.Stat_t) error {
-	have, err := fsmeta.Xattrs(dirfd, name)
+func (r *restore) attributes(dirfd int, name string, fd int, rel string, n *tree.Node, st *unix.Stat_t) error {
+	var have []tree.Xattr
+	var err error
+	if fd >= 0 {
+		have, err = fsmeta.FdXattrs(fd)
+	} else {
+		have, err = fsmeta.Xattrs(dirfd, name)
+	}
 	if err != nil {
 		return fmt.Errorf("list the attributes: %w", err)
+	}
+	if len(have)+len(n.Xattrs) == 0 {
+		return nil
 	}
 	want := map[string][]byte{}
 	for _, x := range n.Xattrs {
@@ -131,8 +148,8 @@ func (r *restore) attributes(dirfd int, name, rel string, n *tree.Node, st *unix
 }
 
 // compare looks at what has become of an entry.
-func (r *restore) compare(dirfd int, name, rel string, n *tree.Node, mode fs.FileMode) error {
-	st, err := fsmeta.Lstat(dirfd, name)
+func (r *restore) compare(dirfd int, name string, fd int, rel string, n *tree.Node, mode fs.FileMode) error {
+	st, err := look(dirfd, name, fd)
 	if err != nil {
 		return err
 	}

@@ -1,6 +1,7 @@
 package restorer
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -21,6 +22,7 @@ type restore struct {
 	target *target // nil in a dry run into nothing
 	cancel context.CancelCauseFunc
 	tally  tally
+	damage damage
 
 	batches chan *batch
 	workers sync.WaitGroup
@@ -41,8 +43,8 @@ type link struct {
 }
 
 // Restore writes a snapshot into the directory target, which is made if only it is missing. It returns a result only
-// with a nil error. Errors: NotEmptyError, ConflictError, SpaceError, MismatchError, PathError, and those of the
-// repository, its store, and the filesystem.
+// with a nil error. Errors: NotEmptyError, ConflictError, SpaceError, MismatchError, PathError, DamageError, and those of
+// the repository, its store, and the filesystem. Only after a DamageError everything else is there; the others end it.
 //
 // It loads the index.
 func Restore(ctx context.Context, r *repo.Repository, snapshot repo.ID, target string, o Options) (*Result, error) {
@@ -95,12 +97,12 @@ func (r *restore) run(ctx context.Context, snapshot repo.ID, name string) error 
 		return err
 	}
 	if r.o.DryRun {
-		return nil
+		return r.damage.err()
 	}
 	if err := r.finish(base); err != nil {
 		return err
 	}
-	return r.tally.complete()
+	return cmp.Or(r.tally.complete(), r.damage.err())
 }
 
 func (r *restore) checkEmpty(name string) error {
@@ -120,7 +122,7 @@ func (r *restore) checkEmpty(name string) error {
 // fill walks the snapshot and lets workers write the files.
 func (r *restore) fill(ctx context.Context, base *tree.Node) error {
 	r.batches = make(chan *batch)
-	r.open = newBatch()
+	r.open = newBatch(firstBatch)
 	for range r.o.Concurrency {
 		r.workers.Go(func() {
 			w := &worker{restore: r, dirs: dirCache{t: r.target}}
@@ -180,6 +182,10 @@ func (r *restore) content(ctx context.Context, fd int, rel string, dir *tree.Nod
 		}
 		return r.entry(ctx, fd, rel, n)
 	})
+	if lasting(err) { // only of this listing: those below were dealt with
+		r.damage.add(rel, dir, err)
+		return nil
+	}
 	if err == nil && names != nil && fd >= 0 {
 		err = r.deleteOthers(fd, rel, names)
 	}

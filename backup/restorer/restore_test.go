@@ -17,6 +17,7 @@ import (
 	"example.com/pvcbackup/backup/archiver"
 	"example.com/pvcbackup/backup/internal/edgetree"
 	"example.com/pvcbackup/backup/repo"
+	"example.com/pvcbackup/backup/repo/repotest"
 	"example.com/pvcbackup/backup/repo/tree"
 	"example.com/pvcbackup/backup/restorer"
 	"example.com/pvcbackup/backup/restorer/treecmp"
@@ -92,6 +93,19 @@ func TestPoliciesForWhatExists(t *testing.T) {
 	}
 }
 
+// requestsOf counts what a restore asks of the store.
+func requestsOf(t *testing.T, store *repotest.Memory, r *repo.Repository, id repo.ID) int64 {
+	t.Helper()
+	var n atomic.Int64
+	store.Before = func(string, string) error {
+		n.Add(1)
+		return nil
+	}
+	restore(t, r, id, t.TempDir(), restorer.Options{})
+	store.Before = nil
+	return n.Load()
+}
+
 func TestAnInterruptedRestoreGoesOnAndKeepsWhatIsFinished(t *testing.T) {
 	r, store := memoryRepository(t)
 	source := t.TempDir()
@@ -99,9 +113,10 @@ func TestAnInterruptedRestoreGoesOnAndKeepsWhatIsFinished(t *testing.T) {
 	id := backup(t, r, source, func(o *archiver.Options) { o.PackSize = 4 << 20 }).SnapshotID
 	target := t.TempDir()
 	lost := errors.New("connection lost")
+	needed := requestsOf(t, store, r, id)
 	var reads atomic.Int64
 	store.Before = func(op, key string) error {
-		if op == "get" && strings.HasPrefix(key, "data/") && reads.Add(1) > 100 {
+		if reads.Add(1) > needed*3/4 {
 			return lost
 		}
 		return nil
@@ -485,9 +500,10 @@ func TestACancelledRestoreReturnsItsCause(t *testing.T) {
 	id := backup(t, r, source).SnapshotID
 	stop := errors.New("the lock was lost")
 	ctx, cancel := context.WithCancelCause(t.Context())
+	needed := requestsOf(t, store, r, id)
 	var reads atomic.Int64
 	store.Before = func(op, key string) error {
-		if reads.Add(1) > 40 {
+		if reads.Add(1) > needed/2 {
 			cancel(stop)
 		}
 		return nil

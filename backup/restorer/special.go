@@ -2,6 +2,7 @@ package restorer
 
 import (
 	"errors"
+	"fmt"
 
 	"example.com/pvcbackup/backup/internal/fsmeta"
 	"example.com/pvcbackup/backup/repo/tree"
@@ -81,6 +82,11 @@ func equalSpecial(dirfd int, n *tree.Node, st *unix.Stat_t) bool {
 
 // link gives an existing file another name.
 func (r *restore) link(cache *dirCache, l link) error {
+	if r.damage.lacks(l.to) {
+		r.damage.add(l.rel, l.node, fmt.Errorf("%.300q is another name of %.300q", l.rel, l.to))
+		r.tally.planned[hardLinks].Add(^uint64(0))
+		return nil
+	}
 	toDir, toName := split(l.to)
 	from, err := r.target.dir(toDir)
 	if err != nil {
