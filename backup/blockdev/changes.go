@@ -33,32 +33,6 @@ type Changes struct {
 	Ranges iter.Seq2[Range, error]
 }
 
-// ChangesError says why a list of ranges cannot be relied on.
-type ChangesError struct {
-	// Index counts the ranges from 0. It is -1 when the list as a whole is meant.
-	Index int
-	Range Range
-	// Problem is a clause.
-	Problem string
-	// Err is the source's own error, if there is one.
-	Err error
-}
-
-func (e *ChangesError) Error() string {
-	text := "the list of ranges cannot be used: " + e.Problem
-	if e.Index >= 0 {
-		text = fmt.Sprintf("range %d of the list, %d bytes at %d, cannot be used: %s",
-			e.Index, e.Range.Length, e.Range.Offset, e.Problem)
-	}
-	if e.Err != nil {
-		text += ": " + e.Err.Error()
-	}
-	return text
-}
-
-// Unwrap returns the source's error.
-func (e *ChangesError) Unwrap() error { return e.Err }
-
 // touched returns the chunks that the ranges touch, and those that the volume has beyond what the ranges are about.
 func (c *Changes) touched(g geometry) (*chunkSet, error) {
 	if problem := c.problem(g.size); problem != "" {

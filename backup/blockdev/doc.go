@@ -29,8 +29,8 @@
 //     they touch, once each, and a small sample of the others. One that is not as expected makes it a full read.
 //   - The parent is used only if its tags say the same chunk size, the same volume and the very state that the ranges
 //     are relative to, if the volume did not shrink, and if all its chunks are in the index.
-//   - A restore succeeds only when the whole target was flushed, read again, and found to have the content that the
-//     hashes of the snapshot name. A file gets its name only then.
+//   - A restore succeeds only when the whole target was flushed, read again (unless SkipVerify), and found to have the
+//     content that the hashes of the snapshot name. A file gets its name only then.
 //   - Buffers stay within MemoryBudget, up to volumes of 2 TiB. Beyond, the list of chunks comes on top: 70 MB per TiB.
 //
 // # What it never does

@@ -2,7 +2,6 @@ package blockdev
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"path"
 	"runtime"
@@ -102,9 +101,6 @@ const (
 	minSample     = 4
 	maxName       = 1024
 )
-
-// ErrOption means that an option has a value that cannot be used.
-var ErrOption = errors.New("invalid option for the backup of a volume")
 
 func (o Options) withDefaults() Options {
 	if o.Time.IsZero() {

@@ -1,14 +1,6 @@
 package blockdev
 
-import (
-	"errors"
-	"fmt"
-	"time"
-
-	"example.com/pvcbackup/backup/repo"
-	"example.com/pvcbackup/backup/restorer"
-	"golang.org/x/sys/unix"
-)
+import "time"
 
 // RestoreOptions refines RestoreToDevice and RestoreToFile. The zero value writes the volume of a snapshot to a target
 // that is not in use, and verifies it.
@@ -46,50 +38,4 @@ func (o RestoreOptions) withDefaults() RestoreOptions {
 		o.ProgressInterval = time.Second
 	}
 	return o
-}
-
-// RestoreResult is what a restore did. Sizes are in bytes.
-type RestoreResult struct {
-	SnapshotID repo.ID
-	// Size is the volume's, TargetSize the target's. What a device has beyond the volume is left alone.
-	Size, TargetSize int64
-	// Written is data; Zeroed was made to read as zeros; Holes are zeros that were there already.
-	Written, Zeroed, Holes int64
-	// Verified says that everything was read again and compared.
-	Verified bool
-	Duration time.Duration
-}
-
-// TargetError says why a target cannot be restored to. errors.Is finds restorer.ErrNotEmpty and restorer.ErrNoSpace
-// where they are the reason.
-type TargetError struct {
-	Path string
-	// Problem is a clause that says what to do.
-	Problem string
-	Err     error
-}
-
-func (e *TargetError) Error() string { return fmt.Sprintf("target %.300q: %s", e.Path, e.Problem) }
-
-// Unwrap returns what kind of problem it is, or the system's error.
-func (e *TargetError) Unwrap() error { return e.Err }
-
-// Reason is the condition reason for reconcilers.
-func (e *TargetError) Reason() string {
-	switch {
-	case errors.Is(e.Err, restorer.ErrNotEmpty):
-		return "TargetNotEmpty"
-	case errors.Is(e.Err, restorer.ErrNoSpace):
-		return "TargetFull"
-	case e.inUse():
-		return "MoverCannotWrite"
-	}
-	return "InvalidRequest"
-}
-
-// Terminal reports that trying again is of no use, but for a target in use.
-func (e *TargetError) Terminal() bool { return !e.inUse() }
-
-func (e *TargetError) inUse() bool {
-	return errors.Is(e.Err, unix.EBUSY) || errors.Is(e.Err, unix.EWOULDBLOCK)
 }

@@ -40,6 +40,18 @@ type Result struct {
 	ReusedRun bool
 }
 
+// RestoreResult is what a restore did. Sizes are in bytes.
+type RestoreResult struct {
+	SnapshotID repo.ID
+	// Size is the volume's, TargetSize the target's. What a device has beyond the volume is left alone.
+	Size, TargetSize int64
+	// Written is data; Zeroed was made to read as zeros; Holes are zeros that were there already.
+	Written, Zeroed, Holes int64
+	// Verified says that everything was read again and compared.
+	Verified bool
+	Duration time.Duration
+}
+
 // reused tells of an earlier commit what its snapshot tells.
 func reused(id repo.ID, sn *repo.Snapshot) *Result {
 	info, _ := InfoOf(sn.Tags)

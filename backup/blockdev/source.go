@@ -2,7 +2,6 @@ package blockdev
 
 import (
 	"errors"
-	"fmt"
 	"io"
 	"os"
 	"time"
@@ -20,23 +19,6 @@ type Source interface {
 	// none. What lies between stretches reads as zeros. A source that cannot tell returns offset and Size.
 	NextData(offset int64) (start, end int64, err error)
 }
-
-// SourceError says why something cannot be backed up as a volume.
-type SourceError struct {
-	Path string
-	// Problem is a clause that says what to do.
-	Problem string
-}
-
-func (e *SourceError) Error() string {
-	return fmt.Sprintf("%.300q is not a volume: %s", e.Path, e.Problem)
-}
-
-// Reason is the condition reason for reconcilers.
-func (e *SourceError) Reason() string { return "InvalidRequest" }
-
-// Terminal reports that trying again is of no use.
-func (e *SourceError) Terminal() bool { return true }
 
 // Device is an open block device or image file. It is a Source.
 type Device struct {
