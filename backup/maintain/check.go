@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"path"
+	"slices"
 	"sync"
 
 	"golang.org/x/sync/errgroup"
@@ -125,7 +126,7 @@ func (c *checker) index(ctx context.Context) (ok bool, err error) {
 	return false, fmt.Errorf("the index cannot be read: %w", failed)
 }
 
-// runs notes runs whose snapshot is not there.
+// runs notes runs whose snapshot is not there, and reports those that are damaged.
 func (c *checker) runs(ctx context.Context, snapshots []repo.SnapshotInfo) error {
 	listed := map[repo.ID]bool{}
 	for _, s := range snapshots {
@@ -134,12 +135,35 @@ func (c *checker) runs(ctx context.Context, snapshots []repo.SnapshotInfo) error
 	dangling, err := danglingRuns(ctx, c.repository, listed)
 	if len(dangling) > 0 {
 		c.note("%d runs have no snapshot: prune removes them", len(dangling))
+		if err := c.danglingRuns(ctx, dangling); err != nil {
+			return err
+		}
 	}
 	if errors.Is(err, ErrDoubt) || errors.Is(err, repo.ErrDamaged) {
 		c.problem("snapshots", err)
 		return nil
 	}
 	return err
+}
+
+// danglingRuns tells runs that are damaged from those whose snapshot was removed, or not written yet.
+func (c *checker) danglingRuns(ctx context.Context, dangling []repo.ID) error {
+	runs, err := c.repository.Runs(ctx)
+	if err != nil {
+		return err
+	}
+	for name, snapshot := range runs {
+		if !slices.Contains(dangling, snapshot) {
+			continue
+		}
+		switch err := c.repository.CheckRun(ctx, name); {
+		case errors.Is(err, repo.ErrDamaged):
+			c.problem("run "+name, fmt.Errorf("%w; prune removes it", err))
+		case err != nil && !errors.Is(err, repo.ErrNotFound):
+			return err
+		}
+	}
+	return nil
 }
 
 // packs checks that every pack that the index lists is in the store with the size that follows, and returns those.

@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"example.com/pvcbackup/backup/repo/id"
+	"example.com/pvcbackup/blobstore"
 )
 
 const (
@@ -66,6 +67,9 @@ func (r *Repository) readRange(ctx context.Context, pack ID, offset, length uint
 	data, err := r.store.GetRange(ctx, key, int64(offset), int64(length))
 	if errors.Is(err, ErrNotFound) {
 		return nil, damaged(key, "an index lists it: %w", err)
+	}
+	if errors.Is(err, blobstore.ErrCorrupt) {
+		return nil, damaged(key, "%d bytes at %d cannot be read: %w", length, offset, err)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("read %s: %w", key, err)

@@ -67,6 +67,12 @@ func (r *Repository) FindRun(ctx context.Context, name string) (ID, *Snapshot, e
 	return snapshot, sn, err
 }
 
+// CheckRun reads what is kept under a run's name. Errors: ErrNotFound, and ErrDamaged when it is no snapshot.
+func (r *Repository) CheckRun(ctx context.Context, name string) error {
+	_, _, err := r.loadRun(ctx, name)
+	return err
+}
+
 // loadRun returns the bytes kept under a run's name, and the snapshot they are.
 func (r *Repository) loadRun(ctx context.Context, name string) ([]byte, *Snapshot, error) {
 	stored, err := r.store.GetBytes(ctx, runPrefix+name, maxSnapshot)

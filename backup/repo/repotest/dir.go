@@ -95,7 +95,7 @@ func (d *Dir) GetRange(ctx context.Context, key string, offset, length int64) ([
 	defer func() { _ = f.Close() }() // nothing was written
 	data := make([]byte, length)
 	if n, err := f.ReadAt(data, offset); int64(n) != length {
-		return nil, fmt.Errorf("get %s: the object is shorter than %d bytes: %w", key, offset+length, err)
+		return nil, fmt.Errorf("get %s: %w: the object is shorter than %d bytes: %w", key, blobstore.ErrCorrupt, offset+length, err)
 	}
 	return data, nil
 }

@@ -161,7 +161,7 @@ func (m *Memory) GetRange(ctx context.Context, key string, offset, length int64)
 			return blobstore.ErrNotFound
 		}
 		if offset < 0 || length < 0 || offset > int64(len(o.data))-length {
-			return fmt.Errorf("the object is shorter than %d bytes", offset+length)
+			return fmt.Errorf("%w: the object is shorter than %d bytes", blobstore.ErrCorrupt, offset+length)
 		}
 		data = bytes.Clone(o.data[offset : offset+length])
 		return nil
