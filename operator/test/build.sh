@@ -135,7 +135,7 @@ tool() {
 		# "go install" names a program after its package; v4 is a version, not a name.
 		busy "building $name $version" env GOBIN="$new" GOFLAGS= go install -ldflags "-s -w" "$package@$version"
 	fi
-	mv -f "$new/$name" "$program"
+	mv -f "$new"/* "$program" # which may be called otherwise, when there are two versions of one
 	rmdir "$new"
 }
 
