@@ -24,11 +24,13 @@ type backup struct {
 	zeros  zeros
 	parent *parent
 
-	readers   int
+	memory    division
 	writer    *repo.Writer
 	done      atomic.Uint64 // bytes of the volume
 	bytesRead atomic.Int64
 	trees     commit.Trees
+	written   repo.Written     // by writers that are done
+	stats     repo.WriterStats // of them
 }
 
 // Backup stores a volume and commits its snapshot. It returns a result only with a nil error. Errors:
@@ -84,34 +86,68 @@ func (b *backup) run(ctx context.Context) (*Result, error) {
 
 // store reads, verifies and commits.
 func (b *backup) store(ctx context.Context) (*Result, error) {
-	budget, readers := b.o.share(b.g)
-	b.readers = readers
+	b.memory = b.o.divide(b.g)
 	p, err := b.plan(ctx)
 	if err != nil {
 		return nil, err
 	}
-	b.writer = b.repo.NewWriter(ctx, &repo.WriterOptions{
-		PackSize: b.o.PackSize, MemoryBudget: budget, Compression: b.o.Compression,
-	})
-	defer b.writer.Abort()
-	if err := b.read(ctx, p); err != nil {
-		return nil, err
-	}
-	result := b.result(p)
-	if result.Tree, err = b.saveTrees(ctx, p.content, result); err != nil {
-		return nil, err
-	}
-	if err := b.writer.Flush(ctx); err != nil {
+	result, err := b.save(ctx, p)
+	if err != nil {
 		return nil, err
 	}
 	blobs := commit.NewSample(b.o.SampleBlobs)
 	blobs.Add(p.content)
-	if err := commit.Verify(ctx, b.repo, result.Tree, b.writer.Written(), &b.trees, blobs); err != nil {
+	if err := commit.Verify(ctx, b.repo, result.Tree, b.written, &b.trees, blobs); err != nil {
 		return nil, fmt.Errorf("verify before the commit: %w", err)
 	}
-	stats := b.writer.Stats()
-	result.Added, result.AddedPacked = uint64(stats.Bytes), uint64(stats.PackedBytes)
-	return b.commit(ctx, result, stats)
+	return b.commit(ctx, result)
+}
+
+// save stores everything but the snapshot.
+func (b *backup) save(ctx context.Context, p *plan) (*Result, error) {
+	b.newWriter(ctx, b.memory.data)
+	defer func() { b.writer.Abort() }() // whichever it is by then
+	if err := b.read(ctx, p); err != nil {
+		return nil, err
+	}
+	if b.memory.apart {
+		if err := b.finishWriter(ctx); err != nil {
+			return nil, err
+		}
+		b.newWriter(ctx, leastWriter)
+	}
+	result := b.result(p)
+	var err error
+	if result.Tree, err = b.saveTrees(ctx, p.content, result); err != nil {
+		return nil, err
+	}
+	if err := b.finishWriter(ctx); err != nil {
+		return nil, err
+	}
+	result.Added, result.AddedPacked = uint64(b.stats.Bytes), uint64(b.stats.PackedBytes)
+	return result, nil
+}
+
+func (b *backup) newWriter(ctx context.Context, budget int64) {
+	b.writer = b.repo.NewWriter(ctx, &repo.WriterOptions{
+		PackSize: b.o.PackSize, MemoryBudget: budget, Compression: b.o.Compression,
+	})
+}
+
+// finishWriter has everything stored, and notes what that was.
+func (b *backup) finishWriter(ctx context.Context) error {
+	if err := b.writer.Flush(ctx); err != nil {
+		return err
+	}
+	b.writer.Abort()
+	written, stats := b.writer.Written(), b.writer.Stats()
+	b.written.Packs = append(b.written.Packs, written.Packs...)
+	b.written.Indexes = append(b.written.Indexes, written.Indexes...)
+	b.stats.DataBlobs += stats.DataBlobs
+	b.stats.TreeBlobs += stats.TreeBlobs
+	b.stats.Bytes += stats.Bytes
+	b.stats.PackedBytes += stats.PackedBytes
+	return nil
 }
 
 // read finds out what is needed.
@@ -180,7 +216,7 @@ func (b *backup) dataChunks(ctx context.Context) (*chunkSet, error) {
 // readChunks reads chunks, and calls f with each of them, several at a time. The data is valid until f returns.
 func (b *backup) readChunks(ctx context.Context, set *chunkSet,
 	f func(ctx context.Context, k int, data []byte) error) error {
-	return inParallel(ctx, min(b.readers, set.count()), set.all(), func() func(context.Context, int) error {
+	return inParallel(ctx, min(b.memory.readers, set.count()), set.all(), func() func(context.Context, int) error {
 		buf := make([]byte, b.g.length(0))
 		return func(ctx context.Context, k int) error {
 			data := buf[:b.g.length(k)]

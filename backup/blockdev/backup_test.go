@@ -371,19 +371,50 @@ func TestChunksAreOfOneMiBAndOfFourAbove256GiB(t *testing.T) {
 	require.ErrorIs(t, err, ErrOption)
 }
 
-func TestTheBudgetIsSharedSoThatTheListFits(t *testing.T) {
+func TestTheBudgetIsDividedSoThatTheListFits(t *testing.T) {
 	const tib = 1 << 40
-	for _, size := range []int64{gib, 256 * gib, tib, 2 * tib} {
-		o := Options{MemoryBudget: defaultBudget, ReadConcurrency: 64}
-		g, err := o.geometry(size)
+	for _, c := range []struct {
+		size, budget int64
+		apart        bool
+	}{
+		{gib, defaultBudget, false}, {100 * gib, defaultBudget, false}, {256 * gib, defaultBudget, true},
+		{tib, defaultBudget, true}, {2 * tib, defaultBudget, true}, {tib, 128 * mib, true}, {gib, 64 * mib, false},
+	} {
+		o := Options{MemoryBudget: c.budget, ReadConcurrency: 64}
+		g, err := o.geometry(c.size)
 		require.NoError(t, err)
-		writer, readers := o.share(g)
+		d := o.divide(g)
+		require.Equal(t, c.apart, d.apart, "%d bytes", c.size)
 		list := int64(g.chunks()) * listCost
-		require.LessOrEqual(t, writer+list, int64(defaultBudget), "%d bytes, while the list is stored", size)
-		reading := writer + int64(readers)*g.chunk + int64(g.chunks())*64
-		require.LessOrEqual(t, reading, int64(defaultBudget), "%d bytes, while chunks are read", size)
-		require.Greater(t, readers, 1)
+		storing := list + d.data
+		if d.apart {
+			storing = list + leastWriter
+		}
+		require.LessOrEqual(t, storing, c.budget, "%d bytes, while the list is stored", c.size)
+		reading := d.data + int64(d.readers)*g.chunk + int64(g.chunks())*2*len32
+		require.LessOrEqual(t, reading, c.budget, "%d bytes, while chunks are read", c.size)
+		require.Greater(t, d.readers, 1)
+		require.Greater(t, d.data, c.budget/2)
 	}
+}
+
+func TestALongListIsStoredApartAndCommittedAllTheSame(t *testing.T) {
+	r, store := initRepository(t)
+	d := newDisk(1, 20*testChunk)
+	o := options(0, "")
+	o.MemoryBudget = 4 * 20 * listCost / 2
+	got := run(t, r, d, o)
+	require.Len(t, store.Keys("index/"), 2)
+	requireStored(t, r, got, d.data)
+	sn, err := r.LoadSnapshot(t.Context(), got.SnapshotID)
+	require.NoError(t, err)
+	require.EqualValues(t, 20, sn.Summary.DataBlobs)
+	require.EqualValues(t, 2, sn.Summary.TreeBlobs)
+	packed := uint64(0)
+	for _, key := range store.Keys("data/") {
+		packed += uint64(len(store.Bytes(key)))
+	}
+	require.Equal(t, packed, sn.Summary.DataAddedPacked)
 }
 
 func TestAHoleFinderThatMakesNoProgressIsAnError(t *testing.T) {

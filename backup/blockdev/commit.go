@@ -13,8 +13,8 @@ import (
 const dirMode = fs.ModeDir | 0o700
 
 // commit writes the snapshot.
-func (b *backup) commit(ctx context.Context, result *Result, stats repo.WriterStats) (*Result, error) {
-	id, other, err := commit.Snapshot(ctx, b.repo, b.o.RunName, b.snapshot(result, stats))
+func (b *backup) commit(ctx context.Context, result *Result) (*Result, error) {
+	id, other, err := commit.Snapshot(ctx, b.repo, b.o.RunName, b.snapshot(result))
 	if err != nil {
 		return nil, err
 	}
@@ -25,7 +25,7 @@ func (b *backup) commit(ctx context.Context, result *Result, stats repo.WriterSt
 	return result, nil
 }
 
-func (b *backup) snapshot(result *Result, stats repo.WriterStats) *repo.Snapshot {
+func (b *backup) snapshot(result *Result) *repo.Snapshot {
 	info := Info{
 		ChunkSize: b.g.chunk, Size: b.g.size, Read: result.Read, Reason: result.Reason,
 		Handle: b.o.Handle, Volume: b.o.Volume, SinceFull: result.SinceFull,
@@ -41,7 +41,7 @@ func (b *backup) snapshot(result *Result, stats repo.WriterStats) *repo.Snapshot
 		ProgramVersion: b.o.ProgramVersion,
 		Summary: &repo.SnapshotSummary{
 			BackupStart: b.o.Time.UTC(), BackupEnd: time.Now().UTC(),
-			DataBlobs: stats.DataBlobs, TreeBlobs: stats.TreeBlobs,
+			DataBlobs: b.stats.DataBlobs, TreeBlobs: b.stats.TreeBlobs,
 			DataAdded: result.Added, DataAddedPacked: result.AddedPacked,
 			TotalFilesProcessed: 1, TotalBytesProcessed: uint64(b.g.size),
 		},

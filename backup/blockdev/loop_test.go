@@ -113,7 +113,7 @@ func TestTheDeviceIsAskedForTheTouchedChunksOnly(t *testing.T) {
 	o.ChunkSize = mib
 	run(t, r, openSource(t, l.Path), o)
 	var ranges []Range
-	for k := int64(0); k < 15; k++ {
+	for k := range int64(15) {
 		at := k*4*mib + 12345
 		l.Write(t, []byte("changed"), at)
 		ranges = append(ranges, Range{at, 7})

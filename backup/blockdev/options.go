@@ -55,8 +55,8 @@ type Options struct {
 	PackSize int
 	// ReadConcurrency is how many chunks are read at once. 0: twice the number of CPUs.
 	ReadConcurrency int
-	// MemoryBudget bounds all buffers and the list of chunks, in bytes; the index comes on top. 0: 224 MiB. Below 64 MiB,
-	// and with volumes beyond 2 TiB, it is exceeded.
+	// MemoryBudget bounds all buffers and the list of chunks, in bytes; the index comes on top. 0: 176 MiB. Below 64 MiB,
+	// and with more than half a million chunks, it is exceeded.
 	MemoryBudget int64
 	// SampleBlobs is as in archiver.Verify.
 	SampleBlobs int
@@ -92,9 +92,10 @@ const (
 	// listCost is what a chunk takes while the list of all chunks is stored, in bytes: its ID in the parent's list and in
 	// the new one, and its 67 characters in the tree, in the compressed tree (half), decompressed to compare, and sealed
 	// (half).
-	listCost = 2*32 + 3*67
+	listCost = 2*len32 + 3*67
+	len32    = 32 // of an ID
 
-	defaultBudget = 224 * mib
+	defaultBudget = 176 * mib
 	leastWriter   = 32 * mib
 	defaultSample = 8
 	defaultShare  = 0.001
@@ -176,11 +177,25 @@ func (o *Options) geometry(size int64) (geometry, error) {
 	return g, nil
 }
 
-// share divides the budget: how much of it the writer gets, and how many chunks are read at once. Readers are done when
-// the list of chunks is stored.
-func (o *Options) share(g geometry) (writer int64, readers int) {
-	list := int64(g.chunks()) * listCost
-	writer = max(leastWriter, min(o.MemoryBudget*5/8, o.MemoryBudget-list))
-	left := o.MemoryBudget - writer - int64(g.chunks())*2*32
-	return writer, int(max(1, min(left/g.chunk, int64(o.ReadConcurrency))))
+// division is what becomes of the memory budget.
+type division struct {
+	// data is what the writer of chunks gets.
+	data int64
+	// readers is how many chunks are read at once.
+	readers int
+	// apart says that the list of chunks is too long to be stored beside the buffers of the writer of chunks, so that it
+	// gets a writer of its own afterwards. That costs one more index file.
+	apart bool
+}
+
+func (o *Options) divide(g geometry) division {
+	ids, list := int64(g.chunks())*2*len32, int64(g.chunks())*listCost
+	readers := max(1, min(o.MemoryBudget/4/g.chunk, int64(o.ReadConcurrency)))
+	d := division{readers: int(readers), apart: list > o.MemoryBudget/4}
+	beside := ids + readers*g.chunk
+	if !d.apart {
+		beside = max(beside, list)
+	}
+	d.data = max(leastWriter, o.MemoryBudget-beside)
+	return d
 }

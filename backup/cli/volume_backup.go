@@ -100,7 +100,7 @@ func (t *tool) backupVolume(ctx context.Context, source string, f backupFlags) e
 		return err
 	}
 	defer device.Close()
-	return t.with(ctx, writing, func(ctx context.Context, s *session) error {
+	return t.with(ctx, storing, func(ctx context.Context, s *session) error {
 		meter := t.meter("reading")
 		o.Progress = meter.volume
 		done, err := blockdev.Backup(ctx, s.repository, device, o)
