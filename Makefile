@@ -72,6 +72,10 @@ $(TOOLS)/controller-gen:
 verify: ## Fail when generated files or formatting are not up to date
 	@operator/test/verify.sh
 
+.PHONY: apidiff
+apidiff: tool-apidiff ## Show how the exported API changed since the baseline, or SINCE=COMMIT; fail when that breaks others
+	@operator/test/apidiff.sh $(SINCE)
+
 ##@ Operator: against the cluster that kubectl points to
 
 .PHONY: run install uninstall deploy undeploy
@@ -92,6 +96,11 @@ FUZZTIME ?= 30s
 .PHONY: fuzz
 fuzz: ## Run every fuzz target for FUZZTIME (30s)
 	@operator/test/fuzz.sh $(FUZZTIME)
+
+HISTORIES ?= 500
+.PHONY: volumes
+volumes: ## Back up volumes with HISTORIES (500) random histories of changed ranges, and compare with full reads
+	PVCBACKUP_HISTORIES=$(HISTORIES) CGO_ENABLED=0 go test -run TestRunsWithChangedRanges ./backup/blockdev
 
 ROWS ?= all
 TABLES ?= all

@@ -10,8 +10,8 @@ control-plane: ## Build etcd, Kubernetes and the CSI controllers (about 6 minute
 csi-driver: ## Build the CSI driver for tests and the demo
 	@$(BUILD) csi-driver
 
-tools: ## Build the pinned tools: controller-gen, restic, versitygw, fake-gcs-server
-	@$(BUILD) tool controller-gen restic versitygw fake-gcs-server
+tools: ## Build the pinned tools: controller-gen, restic (two versions), versitygw, fake-gcs-server
+	@$(BUILD) tool controller-gen restic restic-0.14 versitygw fake-gcs-server
 
-tool-%: ## Build one pinned tool more: tool-golangci-lint, tool-kubebuilder, tool-kopia
+tool-%: ## Build one pinned tool more: tool-golangci-lint, tool-apidiff, tool-kubebuilder, tool-kopia
 	@$(BUILD) tool $*
