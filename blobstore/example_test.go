@@ -173,10 +173,10 @@ func ExampleStore_Sub() {
 	ctx, s := context.Background(), inMemory()
 	team := s.Sub("teams/red")
 	_ = team.PutBytes(ctx, "k", nil, nil)
-	for object := range s.List(ctx, "") {
-		fmt.Println(object.Key, team.URL())
+	for object, err := range s.List(ctx, "") {
+		fmt.Println(object.Key, team.URL(), err)
 	}
-	// Output: teams/red/k mem://example/teams/red/
+	// Output: teams/red/k mem://example/teams/red/ <nil>
 }
 
 func ExampleCheckKey() {

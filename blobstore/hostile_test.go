@@ -73,8 +73,8 @@ func TestHostileKeysAndPrefixesAreRefused(t *testing.T) {
 			require.ErrorIs(t, s.Sub(text).PutBytes(ctx, "k", nil, nil), blobstore.ErrInvalid, "below %.20q", text)
 		}
 	}
-	for range s.List(ctx, "") {
-		t.Fatal("something was stored")
+	for object, err := range s.List(ctx, "") {
+		t.Fatalf("something was stored: %v %v", object, err)
 	}
 }
 

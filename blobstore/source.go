@@ -106,7 +106,7 @@ func (s *source) next() error {
 // end decides at the end of the content whether it is the one that was promised.
 func (s *source) end(err error) error {
 	switch {
-	case err != io.EOF:
+	case err != io.EOF: //nolint:errorlint // a reader ends with io.EOF itself; wrapped, it is a failure
 		s.failed = &Error{Kind: KindSource, Err: err}
 	case s.opts.Size > 0 && s.size != s.opts.Size:
 		s.failed = &Error{Kind: KindCorrupt, Err: fmt.Errorf("the reader had %d bytes, not the given %d", s.size, s.opts.Size)}

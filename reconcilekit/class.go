@@ -146,9 +146,9 @@ func judgeInner(err error) verdict {
 	switch {
 	case soonest.class != ClassNone:
 		return soonest
-	case err == context.Canceled: //nolint:errorlint // one link of the chain at a time
+	case err == context.Canceled:
 		return verdict{class: ClassStopping, reason: "Stopping"}
-	case err == context.DeadlineExceeded: //nolint:errorlint // one link of the chain at a time
+	case err == context.DeadlineExceeded:
 		return verdict{class: ClassTransient, reason: "Timeout"}
 	default:
 		return verdict{class: ClassTransient}

@@ -108,7 +108,7 @@ func (s *Schedule) Plan(st State, p Policy, now time.Time) Plan {
 func (s *Schedule) planSlots(plan *Plan, st State, p Policy, now time.Time) (slot time.Time, due bool) {
 	from := st.from(now)
 	slot, found := s.Latest(from, now)
-	start, end := time.Time{}, time.Time{}
+	var start, end time.Time
 	if found {
 		start, end = s.window(slot, p)
 		due = !now.Before(start) && !now.After(end)

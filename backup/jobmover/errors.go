@@ -4,8 +4,9 @@ import (
 	"errors"
 	"fmt"
 
-	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	"example.com/pvcbackup/reconcilekit"
 )
 
 // Errors that Start and Poll wrap.
@@ -63,8 +64,8 @@ func foreign(kind, namespace, name string) error {
 // createError says what a refused create means.
 func createError(err error, namespace, name string) error {
 	switch {
-	case apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause), apierrors.IsNotFound(err):
-		// A 404 of a create is about the namespace: the object itself cannot be missing.
+	// A 404 of a create is about the namespace: the object itself cannot be missing.
+	case reconcilekit.IsNamespaceTerminating(err), reconcilekit.IsGone(err):
 		return &Error{reason: "NamespaceTerminating", terminal: true, is: ErrNamespaceTerminating, err: err,
 			text: fmt.Sprintf("namespace %s is being deleted or gone: no mover can run in it", namespace)}
 	case apierrors.IsInvalid(err):

@@ -12,6 +12,7 @@ import (
 
 	"example.com/pvcbackup/backup"
 	"example.com/pvcbackup/backup/contract"
+	"example.com/pvcbackup/reconcilekit"
 )
 
 // Start creates the attempt's Job unless it exists. It fills in the request's Locks itself, and ends the Pods of earlier
@@ -126,7 +127,7 @@ func (m *Mover) getJob(ctx context.Context, reader client.Reader, task backup.Ta
 	key := client.ObjectKey{Namespace: task.Owner.Namespace, Name: task.Name(attempt)}
 	err := m.call(ctx, func(ctx context.Context) error { return reader.Get(ctx, key, job) })
 	switch {
-	case apierrors.IsNotFound(err):
+	case reconcilekit.IsGone(err):
 		return nil, nil
 	case err != nil:
 		return nil, fmt.Errorf("get job %s: %w", key, err)

@@ -16,6 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
 	"example.com/pvcbackup/backup"
+	"example.com/pvcbackup/reconcilekit"
 )
 
 // Stop deletes the Jobs of every attempt of the task and lets go of their Pods. Call it only once the results were
@@ -107,7 +108,7 @@ func (m *Mover) letGo(ctx context.Context, pod *corev1.Pod) error {
 // gone drops the errors that say that it is gone already, or that another object has its name now: the next Stop looks
 // again. A conflict of the locked patch means that the kubelet wrote in between, and the next Stop looks at that too.
 func gone(what, namespace, name string, err error) error {
-	if err == nil || apierrors.IsNotFound(err) || apierrors.IsConflict(err) {
+	if err == nil || reconcilekit.IsGone(err) || apierrors.IsConflict(err) {
 		return nil
 	}
 	return fmt.Errorf("%s %s/%s: %w", what, namespace, name, err)

@@ -136,8 +136,8 @@ func (d *demo) startOperator(ctx context.Context) error {
 
 // stopProcess asks a process to end, and makes it end.
 func stopProcess(cmd *exec.Cmd) error {
-	done := make(chan error, 1)
-	go func() { done <- cmd.Wait() }()
+	done := make(chan struct{})
+	go func() { _ = cmd.Wait(); close(done) }()
 	_ = cmd.Process.Signal(syscall.SIGTERM)
 	select {
 	case <-done:

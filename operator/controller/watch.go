@@ -74,7 +74,7 @@ func (w watchSnapshots) Start(ctx context.Context) error {
 		return err == nil, nil
 	})
 	if err != nil {
-		return nil // the manager stops
+		return nil //nolint:nilerr // the manager stops
 	}
 	return w.target.Watch(source.Kind[client.Object](w.mgr.GetCache(), &snapshotv1.VolumeSnapshot{}, w.handler))
 }

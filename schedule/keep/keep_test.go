@@ -163,7 +163,7 @@ func randomSeries(random *rand.Rand) []keep.Item {
 func randomRules(random *rand.Rand) keep.Rules {
 	n := func() int { return max(0, random.IntN(12)-6) }
 	return keep.Rules{
-		Last: n(), Hourly: n(), Daily: n(), Weekly: n(), Monthly: n(), Yearly: n() - n(),
+		Last: n(), Hourly: n(), Daily: n(), Weekly: n(), Monthly: n(), Yearly: random.IntN(12) - 6,
 		Within: keep.Span{Months: n() / 4, Days: n() / 2, Hours: n()},
 	}
 }

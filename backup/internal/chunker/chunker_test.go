@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"encoding/binary"
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"io"
 	"math/rand"
@@ -78,7 +79,7 @@ func TestRabinCutsExactlyAsRestic(t *testing.T) {
 		c := restic.New(bytes.NewReader(data), polynomial)
 		for {
 			chunk, err := c.Next(make([]byte, restic.MaxSize))
-			if err == io.EOF {
+			if errors.Is(err, io.EOF) {
 				break
 			}
 			require.NoError(t, err)

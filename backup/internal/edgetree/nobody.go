@@ -18,7 +18,7 @@ func AsNobody(t *testing.T) bool {
 	if os.Getuid() != 0 {
 		return true
 	}
-	tmp, err := os.MkdirTemp("", "nobody")
+	tmp, err := os.MkdirTemp("", "nobody") //nolint:usetesting // the folders above must be open to others
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, os.RemoveAll(tmp)) })
 	require.NoError(t, os.Chown(tmp, nobody, nobody))

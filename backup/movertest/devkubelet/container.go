@@ -53,7 +53,7 @@ var errNoImage = errors.New("the development kubelet has no such image")
 func (w *worker) command(ctx context.Context, spec *corev1.Container, mounted folders) (*exec.Cmd, error) {
 	entrypoint, known := w.kubelet.options.Images[spec.Image]
 	if !known {
-		return nil, fmt.Errorf("Back-off pulling image %q: %w", spec.Image, errNoImage) //nolint:staticcheck // a kubelet's own words
+		return nil, fmt.Errorf("Back-off pulling image %q: %w", spec.Image, errNoImage) // a kubelet's own words
 	}
 	vars, err := w.kubelet.environment(ctx, w.pod(), spec)
 	if err != nil {

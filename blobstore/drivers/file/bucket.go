@@ -146,10 +146,8 @@ func (b *bucket) Delete(_ context.Context, key string, opts *driver.DeleteOption
 	if err := b.sync(dir); err != nil {
 		return err
 	}
-	for ; dir != "."; dir = path.Dir(dir) {
-		if b.root.Remove(dir) != nil {
-			break // not empty
-		}
+	for dir != "." && b.root.Remove(dir) == nil { // until one is not empty
+		dir = path.Dir(dir)
 	}
 	return nil
 }

@@ -86,7 +86,8 @@ func TestASignalEndsAMoverWhoseStoreNeverAnswersWithAResult(t *testing.T) {
 	waitForConnection(t, cmd.Process.Pid, ended, out)
 	require.NoError(t, cmd.Process.Signal(syscall.SIGTERM))
 	select {
-	case <-ended:
+	case err := <-ended:
+		t.Log("the program ended:", err)
 	case <-time.After(time.Minute):
 		t.Fatal("the program does not end")
 	}

@@ -92,7 +92,7 @@ func reconciled(ctx context.Context, cluster *controlplane.Cluster, address, kin
 	err = wait.PollUntilContextTimeout(ctx, 200*time.Millisecond, time.Minute, true, func(ctx context.Context) (bool, error) {
 		var n string
 		if n, last = metric(ctx, "http://"+address+"/metrics", want); last != nil || n == "0" {
-			return false, nil
+			return false, nil //nolint:nilerr // it is told in the end
 		}
 		fmt.Println(want, n)
 		return true, nil

@@ -186,7 +186,7 @@ func TestAClaimIsFilledSnapshottedAndRestoredAndNothingIsLeft(t *testing.T) {
 	require.NoError(t, claims.Delete(t.Context(), "data", metav1.DeleteOptions{}))
 	eventually(t, "the deleted claim's volume to go", func() error {
 		if _, err := os.Stat(data); !errors.Is(err, os.ErrNotExist) {
-			return fmt.Errorf("it is there: %v", err)
+			return fmt.Errorf("it is there: %w", err)
 		}
 		return nil
 	})
@@ -310,7 +310,7 @@ func TestFaultsNeedCSI(t *testing.T) {
 }
 
 func TestNoProcessSurvivesACrashOfTheCaller(t *testing.T) {
-	dir, err := os.MkdirTemp("", "crash") // short enough for a socket
+	dir, err := os.MkdirTemp("", "crash") //nolint:usetesting // short enough for a socket
 	require.NoError(t, err)
 	t.Cleanup(func() { _ = removeAll(dir) })
 	caller := exec.Command(os.Args[0])
