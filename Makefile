@@ -102,11 +102,6 @@ HISTORIES ?= 500
 volumes: ## Back up volumes with HISTORIES (500) random histories of changed ranges, and compare with full reads
 	PVCBACKUP_HISTORIES=$(HISTORIES) CGO_ENABLED=0 go test -run TestRunsWithChangedRanges ./backup/blockdev
 
-HISTORIES ?= 500
-.PHONY: volumes
-volumes: ## Back up volumes with HISTORIES (500) random histories of changed ranges, and compare with full reads
-	PVCBACKUP_HISTORIES=$(HISTORIES) CGO_ENABLED=0 go test -run TestRunsWithChangedRanges ./backup/blockdev
-
 ROWS ?= all
 TABLES ?= all
 RUNS ?= 3
