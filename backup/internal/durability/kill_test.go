@@ -2,6 +2,7 @@ package durability
 
 import (
 	"crypto/sha256"
+	"errors"
 	"fmt"
 	"io/fs"
 	"math/rand/v2"
@@ -92,6 +93,7 @@ func TestAKilledProcessLosesNothing(t *testing.T) {
 			}
 			if done++; done%25 == 0 || done == wanted {
 				k.askRestic()
+				t.Logf("%d kills %v, %d of them when something was written already", done, k.kills, k.midway)
 			}
 			if done == wanted {
 				break
@@ -99,7 +101,6 @@ func TestAKilledProcessLosesNothing(t *testing.T) {
 		}
 	}
 	k.clean()
-	t.Logf("%d kills %v, %d of them when something was written already", done, k.kills, k.midway)
 }
 
 // change makes a new state of the source, if there is to be one.
@@ -147,7 +148,14 @@ func (k *killing) finish(name string, cmd *exec.Cmd) {
 		k.t.Fatalf("%s: %v\n%s", name, err, cmd.Stdout)
 	}
 	k.took[name] = time.Since(began) + time.Millisecond
-	k.settle(name)
+	k.over(name)
+}
+
+// over is what follows a success: what it left is looked at after the next kill.
+func (k *killing) over(name string) {
+	k.t.Helper()
+	k.tryPasswords()
+	k.remember(name, k.here.open(k.t, k.passwords[0]))
 }
 
 // kill kills work at a moment of its time, looks at what is left, and lets it be done again. It reports whether the work
@@ -161,14 +169,16 @@ func (k *killing) kill(name string, cmd *exec.Cmd) bool {
 		if err != nil {
 			k.t.Fatalf("%s: %v\n%s", name, err, cmd.Stdout)
 		}
-		k.settle(name)
+		k.over(name)
 		return false
 	case <-time.After(time.Duration(k.rnd.Int64N(int64(k.took[name])))):
 	}
-	require.NoError(k.t, cmd.Process.Kill())
+	if err := cmd.Process.Kill(); !errors.Is(err, os.ErrProcessDone) {
+		require.NoError(k.t, err)
+	}
 	err := <-ended
 	if err == nil {
-		k.settle(name)
+		k.over(name)
 		return false
 	}
 	status := cmd.ProcessState.Sys().(syscall.WaitStatus)
@@ -193,8 +203,28 @@ func (k *killing) settle(name string) {
 	k.here.unlock(k.t)
 	k.copy.unlock(k.t)
 	here := k.here.open(k.t, k.passwords[0])
+	all := k.remember(name, here)
+	if len(all) == 0 {
+		return
+	}
 	k.sound(here)
 	k.sound(k.copy.open(k.t, password))
+	for _, i := range []int{k.rnd.IntN(len(all)), len(all) - 1} {
+		k.restores(here, all[i].ID, k.known[all[i].ID])
+	}
+	copies, err := k.copy.open(k.t, password).Snapshots(k.t.Context())
+	require.NoError(k.t, err)
+	if len(copies) > 0 {
+		last := copies[len(copies)-1]
+		if content := k.known[*last.Original]; content != nil {
+			k.restores(k.copy.open(k.t, password), last.ID, content)
+		}
+	}
+}
+
+// remember holds the snapshots against those that were there before, and learns which are there now.
+func (k *killing) remember(name string, here *repo.Repository) []repo.SnapshotInfo {
+	k.t.Helper()
 	all, err := here.Snapshots(k.t.Context())
 	require.NoError(k.t, err)
 	now := map[repo.ID]map[string]string{}
@@ -213,20 +243,7 @@ func (k *killing) settle(name string) {
 		require.GreaterOrEqual(k.t, len(now), 3, "too many were forgotten")
 	}
 	k.known = now
-	if len(all) == 0 {
-		return
-	}
-	for _, i := range []int{k.rnd.IntN(len(all)), len(all) - 1} {
-		k.restores(here, all[i].ID, k.known[all[i].ID])
-	}
-	copies, err := k.copy.open(k.t, password).Snapshots(k.t.Context())
-	require.NoError(k.t, err)
-	if len(copies) > 0 {
-		last := copies[len(copies)-1]
-		if content := k.known[*last.Original]; content != nil {
-			k.restores(k.copy.open(k.t, password), last.ID, content)
-		}
-	}
+	return all
 }
 
 // tryPasswords finds out which passwords open: the one before, the one that a change was to make, or both.

@@ -53,14 +53,19 @@ type folder struct {
 func newFolder(t testing.TB, o repo.InitOptions) *folder {
 	t.Helper()
 	f := &folder{dir: t.TempDir()}
+	f.connect(t)
+	o.Scrypt = repo.ScryptParams(repotest.Cheap)
+	_, err := repo.Init(t.Context(), f.store, password, &o)
+	require.NoError(t, err)
+	return f
+}
+
+func (f *folder) connect(t testing.TB) {
+	t.Helper()
 	store, err := blobstore.Open(t.Context(), f.url(), &blobstore.Options{Openers: file.Openers()})
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, store.Close()) })
 	f.store = store
-	o.Scrypt = repo.ScryptParams(repotest.Cheap)
-	_, err = repo.Init(t.Context(), store, password, &o)
-	require.NoError(t, err)
-	return f
 }
 
 func (f *folder) url() string { return "file://" + f.dir }

@@ -26,9 +26,15 @@ type Restic struct {
 // fails. url is a folder, or what restic's -r takes.
 func NewRestic(tb testing.TB, url, password string) *Restic {
 	tb.Helper()
-	program, err := findTool("restic")
+	return NewResticOf(tb, "restic", url, password)
+}
+
+// NewResticOf is NewRestic for another version, by the name of the tool: "restic-0.14".
+func NewResticOf(tb testing.TB, name, url, password string) *Restic {
+	tb.Helper()
+	program, err := findTool(name)
 	if err != nil {
-		tb.Fatalf("the stock restic 0.18.1 is needed, in $PVCBACKUP_TOOLS or .cache/tools: %v", err)
+		tb.Fatalf("the stock program %s is needed, in $PVCBACKUP_TOOLS or .cache/tools: %v", name, err)
 	}
 	return &Restic{tb: tb, program: program, url: url, password: password}
 }
