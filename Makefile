@@ -38,9 +38,9 @@ test: control-plane csi-driver tools ## Pass every test: unit, race, real API se
 	go test -race -vet=off -timeout 20m -skip '$(CRASHES)' ./...
 	CGO_ENABLED=0 go test -vet=off -timeout 20m -run '$(CRASHES)' ./backup/scheduled ./backup/restore ./operator/controller
 	@echo "testing the CSI driver ..."
-	cd operator/test/csidriver && go vet ./... && go test -timeout 10m ./...
+	cd operator/test/csidriver && export CGO_ENABLED=0 && go vet ./... && go test -vet=off -timeout 10m ./...
 	@echo "testing the benchmark ..."
-	cd operator/test/bench && go vet ./... && go test -timeout 10m ./...
+	cd operator/test/bench && export CGO_ENABLED=0 && go vet ./... && go test -vet=off -timeout 10m ./...
 	@$(MAKE) --no-print-directory fork verify
 
 .PHONY: fork
@@ -101,6 +101,12 @@ HISTORIES ?= 500
 .PHONY: volumes
 volumes: ## Back up volumes with HISTORIES (500) random histories of changed ranges, and compare with full reads
 	PVCBACKUP_HISTORIES=$(HISTORIES) CGO_ENABLED=0 go test -run TestRunsWithChangedRanges ./backup/blockdev
+
+KILLS ?= 200
+.PHONY: durability
+durability: tools ## Try to make the engine lose data: KILLS=200 kills, every call failing, every object damaged, 1,000,000 files
+	@CGO_ENABLED=0 DURABILITY_KILLS=$(KILLS) DURABILITY_POSITIONS=200 DURABILITY_EDGES=1 DURABILITY_CALLS=1 \
+		DURABILITY_FILES=1000000 go test -vet=off -count 1 -v -timeout 2h ./backup/internal/durability
 
 ROWS ?= all
 TABLES ?= all
