@@ -5,6 +5,7 @@ import (
 	"context"
 	"os"
 	"os/exec"
+	"runtime/debug"
 	"strconv"
 	"testing"
 
@@ -26,10 +27,16 @@ const password = "correct horse"
 func TestMain(m *testing.M) {
 	if os.Getenv(envTool) != "" {
 		os.Exit(cli.Run(context.Background(), os.Args[1:], cli.Options{
-			Openers: file.Openers(), Stdout: os.Stdout, Stderr: os.Stderr, Getenv: os.Getenv,
+			Openers: file.Openers(), Stdout: os.Stdout, Stderr: os.Stderr, Getenv: os.Getenv, LimitMemory: limitMemory,
 		}))
 	}
 	os.Exit(m.Run())
+}
+
+// limitMemory does what the data tool's own main package does.
+func limitMemory(total int64) {
+	debug.SetMemoryLimit(max(total-32<<20, total/2))
+	debug.SetGCPercent(50)
 }
 
 // tool prepares a call of the data tool in a process of its own.
