@@ -192,7 +192,7 @@ func TestACallThatFailsInAnyWayIsNeverAFalseSuccess(t *testing.T) {
 	source := t.TempDir()
 	fillFolder(t, source, 900, 200<<10)
 	content := contents(t, source)
-	every, tries, failures := number(t, envCalls, 15), 0, map[string]int{}
+	every, tries, failures := number(t, envCalls, 25), 0, map[string]int{}
 	for job, do := range jobs {
 		for fault, install := range faults {
 			step := every
