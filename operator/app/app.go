@@ -114,6 +114,8 @@ func addControllers(ctx context.Context, mgr ctrl.Manager, options Options, regi
 		Mover: mover, Claims: claims, Workers: options.Workers, MaintainEvery: options.MaintainEvery,
 		Stores:     scheduled.Stores{ClusterID: clusterID, Parameters: options.Stores},
 		KitMetrics: kit, Metrics: ours,
+		// A second manager in this process has the same controllers. They share metrics, which add up.
+		SkipNameValidation: true,
 	}
 	if err := controller.SetupPVCBackup(mgr, common); err != nil {
 		return fmt.Errorf("setting up the PVCBackup controller: %w", err)

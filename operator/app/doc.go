@@ -14,8 +14,8 @@
 //
 // # Guarantees
 //
-// Two managers in one process do not disturb each other, given different metrics registries. A stop is graceful: status
-// writes in flight are finished.
+// Two managers in one process do not disturb each other; they share controller-runtime's registry of metrics, in which
+// their counts add up. A stop is graceful: status writes in flight are finished.
 //
 // # What it never does
 //

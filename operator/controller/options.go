@@ -33,7 +33,7 @@ type Options struct {
 	Metrics    *scheduled.Metrics
 	// Now tells the time; nil means time.Now.
 	Now func() time.Time
-	// SkipNameValidation lets several managers of one process use the same controller names; for tests.
+	// SkipNameValidation lets several managers of one process use the same controller names, and share their metrics.
 	SkipNameValidation bool
 }
 
