@@ -56,7 +56,7 @@ func TestWhatMaintenanceSaysIsAConditionOfItsOwn(t *testing.T) {
 		"good":             {contract.Result{Outcome: contract.Succeeded, Kept: 3, Removed: 2, Freed: 9}, "True", "Maintained"},
 		"bad":              {contract.Result{Outcome: contract.Failed, Reason: "KeyCannotDelete", Message: "m"}, "False", "KeyCannotDelete"},
 		"without a reason": {contract.Result{Outcome: contract.Failed}, "False", "Failed"},
-		"half":             {contract.Result{Outcome: contract.Partial, Reason: "not fit"}, "False", "notfit"},
+		"half":             {contract.Result{Outcome: contract.Partial, Reason: "not fit"}, "False", "Notfit"},
 	} {
 		p := passOf(&thing{})
 		p.maintained("slot", test.result)

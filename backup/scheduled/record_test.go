@@ -174,7 +174,7 @@ func TestATriggerOfAnyLengthAndScriptIsServedOnce(t *testing.T) {
 
 func TestTheReasonOfAResultFitsAConditionAndAnEvent(t *testing.T) {
 	for reason, want := range map[string]string{
-		"StoreDenied": "StoreDenied", "": "Failed", "not a reason!": "notareason", "!!": "Terminal",
+		"StoreDenied": "StoreDenied", "": "Failed", "not a reason!": "Notareason", "!!": "Terminal",
 	} {
 		require.Equal(t, want, resultReason(contract.Result{Outcome: contract.Failed, Reason: reason}), reason)
 	}
