@@ -17,9 +17,10 @@ const (
 )
 
 // newEncoder makes one that EncodeAll may use n times at once.
-func newEncoder(level zstd.EncoderLevel, n int) *zstd.Encoder {
-	e, err := zstd.NewWriter(nil, zstd.WithEncoderLevel(level), zstd.WithEncoderCRC(false),
-		zstd.WithWindowSize(zstdWindow), zstd.WithEncoderConcurrency(n))
+func newEncoder(level zstd.EncoderLevel, n int, more ...zstd.EOption) *zstd.Encoder {
+	e, err := zstd.NewWriter(nil, append([]zstd.EOption{
+		zstd.WithEncoderLevel(level), zstd.WithEncoderCRC(false), zstd.WithWindowSize(zstdWindow), zstd.WithEncoderConcurrency(n),
+	}, more...)...)
 	if err != nil {
 		panic(err) // only for options that do not exist
 	}

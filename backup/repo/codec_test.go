@@ -166,7 +166,7 @@ func TestUnpackedFilesAreLimited(t *testing.T) {
 func TestDecompressDemandsTheExactSize(t *testing.T) {
 	c := newCodec()
 	plain := make([]byte, 1000)
-	packed := newScratch(c, CompressDefault).encoder.EncodeAll(plain, nil)
+	packed := newScratch(c, CompressDefault).matches.EncodeAll(plain, nil)
 	got, err := c.decompress(packed, 1000, nil)
 	require.NoError(t, err)
 	require.Equal(t, plain, got)
