@@ -474,7 +474,7 @@ func TestNoLostWriteIsEverASuccess(t *testing.T) {
 	source := t.TempDir()
 	write(t, "a", source, "a")
 	write(t, "b", source, "d/b")
-	require.NoError(t, os.WriteFile(filepath.Join(source, "large"), edgetree.Random(3, 9<<20), 0o600))
+	require.NoError(t, os.WriteFile(filepath.Join(source, "large"), edgetree.Random(3, 5<<20), 0o600))
 	o := options(0)
 	o.RunName, o.PackSize = "run", 4<<20
 	r, store := initRepository(t)
