@@ -125,7 +125,19 @@ func (s *Store) sender(full, key string, data []byte, o *PutOptions) (func(conte
 	}, nil
 }
 
-const maxSingle = 5 << 30 // bytes that one S3 request may carry
+const (
+	maxSingle = 5 << 30 // bytes that one S3 request may carry
+	// portableSingle is just below the 16 MiB from which some clients send an object in parts.
+	portableSingle = 16<<20 - 4<<10
+)
+
+// MaxSingle returns how large an object may be, in bytes, so that PutBytes surely takes one request.
+func (s *Store) MaxSingle() int64 {
+	if s.driver.PutHashed != nil {
+		return maxSingle
+	}
+	return portableSingle
+}
 
 var errDigest = errors.New("the content does not have the given SHA-256")
 

@@ -68,7 +68,11 @@ func (r *Repository) NewWriter(ctx context.Context, o *WriterOptions) *Writer {
 	if o == nil {
 		o = &WriterOptions{}
 	}
-	w := &Writer{repo: r, o: *o, plan: makePlan(o, cpus()), inFlight: map[BlobHandle]struct{}{}}
+	w := &Writer{repo: r, o: *o, inFlight: map[BlobHandle]struct{}{}}
+	if w.o.PackSize == 0 {
+		w.o.PackSize = packSizeFor(r.store.Store)
+	}
+	w.plan = makePlan(&w.o, cpus())
 	w.ctx, w.cancel = context.WithCancelCause(ctx)
 	w.buffers[DataBlob] = newPool(w.plan.buffers(), func() []byte { return make([]byte, 0, w.plan.packSize) })
 	// There is far less of trees than of data: these grow when they have to.

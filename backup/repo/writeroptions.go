@@ -3,8 +3,11 @@ package repo
 import "runtime"
 
 const (
-	// defaultPackSize is just below the 16 MiB from which some stores' clients send an object in parts.
+	// defaultPackSize is just below the 16 MiB from which some stores' clients send an object in parts. Where one request
+	// surely takes more, singlePackSize makes for as few packs as restic has: it begins the next one after 16 MiB, and
+	// this project before that.
 	defaultPackSize = 16<<20 - 4<<10
+	singlePackSize  = 18 << 20
 	minPackSize     = 4 << 20
 	maxPackSize     = 128 << 20
 	defaultBudget   = 160 << 20
@@ -17,7 +20,8 @@ const (
 
 // WriterOptions refines NewWriter. The zero value is right for most callers.
 type WriterOptions struct {
-	// PackSize is the most that a pack has, in bytes; a larger blob gets a pack of its own. 0: just below 16 MiB.
+	// PackSize is the most that a pack has, in bytes; a larger blob gets a pack of its own. 0: just below 16 MiB, or
+	// 18 MiB where the store says that this is one request, too.
 	// Values from 4 to 128 MiB are kept, others moved there.
 	PackSize int
 	// MemoryBudget bounds the buffers of the writer, in bytes. With little of it fewer packs are uploaded at once, and
@@ -32,6 +36,19 @@ type WriterOptions struct {
 	NoVerify bool
 	// StoreKnown stores blobs that the index has already, once per writer: for moving them out of packs that are to go.
 	StoreKnown bool
+}
+
+// singles is what a store may offer: blobstore.Store does.
+type singles interface {
+	// MaxSingle returns how large an object may be, in bytes, that takes one request to write.
+	MaxSingle() int64
+}
+
+func packSizeFor(s Store) int {
+	if s, ok := s.(singles); ok && s.MaxSingle() >= singlePackSize {
+		return singlePackSize
+	}
+	return defaultPackSize
 }
 
 // plan is what follows from a memory budget.
