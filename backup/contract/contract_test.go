@@ -153,6 +153,36 @@ func TestProgressLine(t *testing.T) {
 	}
 }
 
+func FuzzParseProgress(f *testing.F) {
+	f.Add(Progress{Stage: "reading", Bytes: 1, ETA: 5}.Line())
+	f.Add(`{"progress":{"bytes":-1}}`)
+	f.Add(`{"progress":`)
+	f.Fuzz(func(t *testing.T, line string) {
+		progress, ok := ParseProgress(line)
+		if !ok {
+			return
+		}
+		if again, ok := ParseProgress(progress.Line()); !ok || again != progress {
+			t.Fatalf("%+v became %+v", progress, again)
+		}
+	})
+}
+
+func FuzzOnlyLocksOfAnEarlierMoverOfTheSameOwnerAreDead(f *testing.F) {
+	f.Add("uid", int64(2), "job-1", "uid/1/job-2-x/y")
+	f.Add("", int64(0), "", "")
+	f.Add("a/b", int64(9), "x", "a/b/1/x-1/u")
+	f.Fuzz(func(t *testing.T, owner string, asOf int64, live, host string) {
+		locks := Locks{Owner: owner, AsOf: asOf, Live: []string{live}}
+		if locks.Dead(locks.HostName(live+"-pod", "uid")) {
+			t.Fatal("a mover would take its own lock for dead")
+		}
+		if locks.Dead(host) && (owner == "" || !strings.HasPrefix(host, owner+"/")) {
+			t.Fatalf("the lock of %q is not one of %q", host, owner)
+		}
+	})
+}
+
 func FuzzDecodeResult(f *testing.F) {
 	f.Add(string(Result{Outcome: Failed, Message: "m"}.Encode()))
 	f.Add("{}")

@@ -3,8 +3,11 @@ package azure
 import (
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"net/http/httptest"
+	"net/url"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -95,19 +98,48 @@ func TestPutBytesIsOneRequest(t *testing.T) {
 func TestBadURLsAreRefused(t *testing.T) {
 	t.Setenv("AZURE_STORAGE_ACCOUNT", "")
 	for _, raw := range []string{
-		"azblob://", "azblob://c", "azblob://c?storage_account=acme&typo=1", "azblob://c?storage_account=acme&localemu=perhaps",
-		"azblob://c?storage_account=acme&domain=evil.example.org", "azblob://c?storage_account=acme&protocol=http",
+		"azblob://", "azblob://con", "azblob://con?storage_account=acme&typo=1", "azblob://con?storage_account=acme&localemu=perhaps",
+		"azblob://con?storage_account=acme&domain=evil.example.org", "azblob://con?storage_account=acme&protocol=http",
+		"azblob://..?storage_account=acme", "azblob://Upper?storage_account=acme", "azblob://con:80?storage_account=acme",
 	} {
 		_, err := blobstore.Open(t.Context(), raw, &blobstore.Options{Openers: Openers()})
 		require.ErrorIs(t, err, blobstore.ErrInvalid, raw)
 	}
 }
 
+// FuzzOnlyAzureAndLoopbackGetCredentials checks that no URL sends credentials elsewhere.
+func FuzzOnlyAzureAndLoopbackGetCredentials(f *testing.F) {
+	for _, raw := range []string{
+		"azblob://con?storage_account=acme", "azblob://con?storage_account=acme&domain=blob.core.usgovcloudapi.net",
+		"azblob://con?storage_account=evil.example.org%2F&domain=blob.core.windows.net", "azblob://con?storage_account=a@b",
+		"azblob://con?storage_account=acme&localemu=true&domain=127.0.0.1:1", "azblob://con?storage_account=a%3Fb%23c",
+	} {
+		f.Add(raw)
+	}
+	f.Fuzz(func(t *testing.T, raw string) {
+		u, err := url.Parse(raw)
+		if err != nil {
+			return
+		}
+		service, err := parse(u)
+		if err != nil {
+			require.ErrorIs(t, err, blobstore.ErrInvalid)
+			return
+		}
+		host := service.Hostname()
+		ip := net.ParseIP(host)
+		local := host == "localhost" || strings.HasSuffix(host, ".localhost") || ip != nil && ip.IsLoopback()
+		known := slices.ContainsFunc([]string{".blob.core.windows.net", ".blob.core.usgovcloudapi.net", ".blob.core.chinacloudapi.cn", ".blob.storage.azure.net"},
+			func(suffix string) bool { return strings.HasSuffix(host, suffix) })
+		require.True(t, local || known, "%q leads to %q", raw, host)
+	})
+}
+
 func TestUnknownHostIsUnavailable(t *testing.T) {
 	t.Setenv("AZURE_STORAGE_ACCOUNT", "acme")
 	t.Setenv("AZURE_STORAGE_KEY", "")
 	t.Setenv("AZURE_STORAGE_SAS_TOKEN", "sv=1&sig=hunter2")
-	s, err := blobstore.Open(t.Context(), "azblob://c?protocol=http&localemu=true&domain=no-such-host.localhost:1", &blobstore.Options{Openers: Openers(), RetryBudget: -1})
+	s, err := blobstore.Open(t.Context(), "azblob://con?protocol=http&localemu=true&domain=no-such-host.localhost:1", &blobstore.Options{Openers: Openers(), RetryBudget: -1})
 	require.NoError(t, err)
 	defer s.Close()
 	_, err = s.Stat(t.Context(), "k")

@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"net/url"
 	"os"
+	"regexp"
 	"strconv"
 	"time"
 
@@ -25,9 +26,15 @@ func Openers() map[string]blobstore.Opener {
 	return map[string]blobstore.Opener{"azblob": open}
 }
 
+// containerName matches names of containers, and $root, $web and $logs.
+var containerName = regexp.MustCompile(`^[$a-z0-9][a-z0-9-]{2,62}$`)
+
 func open(ctx context.Context, u *url.URL, _ *blobstore.Options) (*blobstore.Driver, error) {
-	if u.Host == "" {
+	switch {
+	case u.Host == "":
 		return nil, blobstore.Invalid("open", "azblob URL names no container: write azblob://container/prefix")
+	case !containerName.MatchString(u.Host):
+		return nil, blobstore.Invalid("open", "azblob URL has the container %q: names have 3 to 63 lower-case letters, digits and dashes", u.Host)
 	}
 	service, err := parse(u)
 	if err != nil {

@@ -84,6 +84,30 @@ func TestConformance(t *testing.T) {
 	}, blobtest.Caps{NoFolderAndFile: true})
 }
 
+func FuzzAKeyThatIsAcceptedStaysInTheFolder(f *testing.F) {
+	for _, key := range []string{"a/b", "..", "a/../../b", tempDir, tempDir + "/x", strings.Repeat("x", 300), "a\x00"} {
+		f.Add(key)
+	}
+	dir := f.TempDir()
+	s, err := blobstore.Open(f.Context(), "file://"+dir+"/repo?create_dir=true", &blobstore.Options{Openers: Openers(), RetryBudget: -1})
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Fuzz(func(t *testing.T, key string) {
+		err := s.PutBytes(t.Context(), key, []byte("x"), nil)
+		if err != nil {
+			require.ErrorIs(t, err, blobstore.ErrInvalid)
+			return
+		}
+		_, err = os.Stat(filepath.Join(dir, "repo", key))
+		require.NoError(t, err)
+		outside, err := os.ReadDir(dir)
+		require.NoError(t, err)
+		require.Len(t, outside, 1)
+		require.NoError(t, s.Delete(t.Context(), key))
+	})
+}
+
 func tryOpen(t *testing.T, raw, base string) (*blobstore.Store, error) {
 	t.Helper()
 	s, err := blobstore.Open(t.Context(), raw, &blobstore.Options{Openers: Openers(), FileRoot: base, RetryBudget: -1})

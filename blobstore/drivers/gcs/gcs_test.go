@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"net/url"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -95,6 +96,21 @@ func TestMissingBucketIsNotAMissingObject(t *testing.T) {
 	require.ErrorIs(t, err, blobstore.ErrNoBucket)
 	_, err = s.GetBytes(t.Context(), "k", 1)
 	require.ErrorIs(t, err, blobstore.ErrNoBucket)
+}
+
+func FuzzParseAnswersWithParametersOrATypedError(f *testing.F) {
+	for _, raw := range []string{"gs://b?anonymous=true", "gs://", "gs://b?universe_domain=x", "gs://b?x=%zz"} {
+		f.Add(raw)
+	}
+	f.Fuzz(func(t *testing.T, raw string) {
+		u, err := url.Parse(raw)
+		if err != nil {
+			return
+		}
+		if _, err := parse(u); err != nil {
+			require.ErrorIs(t, err, blobstore.ErrInvalid)
+		}
+	})
 }
 
 func TestSilentStoreEndsInUnavailable(t *testing.T) {

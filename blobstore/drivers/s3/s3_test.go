@@ -336,6 +336,31 @@ func TestBadURLsAreRefused(t *testing.T) {
 	}
 }
 
+func FuzzParseAnswersWithParametersOrATypedError(f *testing.F) {
+	for _, raw := range []string{
+		"s3://b?region=eu-1", "s3://b?endpoint=http://127.0.0.1:1&use_path_style=true", "s3://b?endpoint=http://u:p@h", "s3://b?endpoint=[",
+		"s3://b?role=arn:x&role_session_name=y", "s3://b?ssetype=AES256", "s3://?x", "s3://b?fips=maybe", "s3://b?region=a&region=b",
+	} {
+		f.Add(raw)
+	}
+	f.Fuzz(func(t *testing.T, raw string) {
+		u, err := url.Parse(raw)
+		if err != nil {
+			return
+		}
+		p, err := parse(u)
+		if err != nil {
+			require.ErrorIs(t, err, blobstore.ErrInvalid)
+			return
+		}
+		if p.endpoint != "" {
+			e, err := url.Parse(p.endpoint)
+			require.NoError(t, err)
+			require.True(t, e.User == nil && e.Host != "" && strings.HasPrefix(e.Scheme, "http"))
+		}
+	})
+}
+
 func TestClassify(t *testing.T) {
 	for code, want := range map[string]blobstore.Kind{
 		"NoSuchKey": blobstore.KindNotFound, "NoSuchBucket": blobstore.KindNoBucket, "PreconditionFailed": blobstore.KindExists,
