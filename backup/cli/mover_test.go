@@ -198,7 +198,7 @@ func forbidden(t *testing.T, r *rig) (writes func() int) {
 		}
 		w.Header().Set("Content-Type", "application/xml")
 		w.WriteHeader(http.StatusForbidden)
-		io.WriteString(w, `<?xml version="1.0"?><Error><Code>AccessDenied</Code><Message>Access Denied</Message></Error>`)
+		_, _ = io.WriteString(w, `<?xml version="1.0"?><Error><Code>AccessDenied</Code><Message>Access Denied</Message></Error>`)
 	}))
 	t.Cleanup(server.Close)
 	t.Setenv("AWS_ACCESS_KEY_ID", "some-access-key")

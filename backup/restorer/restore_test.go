@@ -452,7 +452,7 @@ func TestAFileSizeLimitIsATypedErrorForNobody(t *testing.T) {
 	cmd.Dir = "/"
 	tmp, err := os.MkdirTemp("", "limit")
 	require.NoError(t, err)
-	defer os.RemoveAll(tmp)
+	defer func() { _ = os.RemoveAll(tmp) }()
 	require.NoError(t, os.Chown(tmp, 65534, 65534))
 	cmd.Env = append(os.Environ(), "TMPDIR="+tmp)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: 65534, Gid: 65534}}

@@ -127,7 +127,7 @@ func (k *killing) begin(name string, cmd *exec.Cmd) (ended chan error) {
 	go func() { ended <- cmd.Wait() }()
 	for name != "key change" { // which takes none
 		if k.here.locked(k.t) || k.copy.locked(k.t) {
-			time.Sleep(lockTaken)
+			time.Sleep(lockTaken) //nolint:forbidigo // a process is killed some time after it took its lock
 			return ended
 		}
 		select {
