@@ -125,16 +125,16 @@ func (k *killing) begin(name string, cmd *exec.Cmd) (ended chan error) {
 	require.NoError(k.t, cmd.Start())
 	ended = make(chan error, 1)
 	go func() { ended <- cmd.Wait() }()
-	for name != "key change" { // which takes none
-		if k.here.locked(k.t) || k.copy.locked(k.t) {
-			time.Sleep(lockTaken) //nolint:forbidigo // a process is killed some time after it took its lock
-			return ended
+	for locked := name == "key change"; !locked; { // that one takes none
+		look := 2 * time.Millisecond
+		if locked = k.here.locked(k.t) || k.copy.locked(k.t); locked {
+			look = lockTaken
 		}
 		select {
 		case err := <-ended:
 			ended <- err
 			return ended
-		case <-time.After(2 * time.Millisecond):
+		case <-time.After(look):
 		}
 	}
 	return ended
